@@ -1,0 +1,108 @@
+"""Helpers shared by the Python layers: type names for messages and the functions that pickles of tensors and parameters name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import ptr as torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def typename(obj: Any) -> str:
+    """Return the qualified name used for ``obj`` in error messages.
+
+    Args:
+        obj: any object; a tensor gives its legacy type string (``"torch.FloatTensor"``), a class or function its own
+            qualified name, anything else the qualified name of its class.
+
+    Example::
+
+        >>> torch._utils.typename(torch.zeros(1))
+        'torch.FloatTensor'
+        >>> torch._utils.typename(3)
+        'int'
+    """
+    if isinstance(obj, torch.Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") or hasattr(obj, "__name__") else type(obj)
+    name = getattr(named, "__qualname__", None) or named.__name__
+    module = getattr(named, "__module__", None) or ""
+    return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
+    """Make a tensor over ``storage`` (a typed storage, which knows its dtype)."""
+    untyped = getattr(storage, "_untyped_storage", storage)
+    return torch.empty((0,), dtype=storage.dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> torch.Tensor:
+    """Make a tensor with its autograd flag and hooks; the function named by pickled tensors."""
+    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    tensor.requires_grad = requires_grad
+    if metadata:
+        torch._C._set_tensor_metadata(tensor, metadata)
+    tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_parameter(data: torch.Tensor, requires_grad: bool, backward_hooks: Any) -> torch.Tensor:
+    """Make a parameter; the function named by pickled parameters without attributes of their own."""
+    param = torch.nn.Parameter(data, requires_grad)
+    param._backward_hooks = backward_hooks
+    return param
+
+
+def _rebuild_parameter_with_state(data: torch.Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> torch.Tensor:
+    """Make a parameter and give it back the attributes that it carried when pickled."""
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _get_obj_state(obj: Any) -> Any:
+    """Return what has to be pickled of ``obj`` beside its data: ``__dict__``, or ``(__dict__, slots)`` where slots are filled."""
+    getstate = getattr(type(obj), "__getstate__", None)
+    if getstate is not None and getstate is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
+    slots: dict[str, Any] = {}
+    for cls in type(obj).__mro__:
+        names = cls.__dict__.get("__slots__", ())
+        for name in (names,) if isinstance(names, str) else names:
+            if name in ("__dict__", "__weakref__"):
+                continue
+            if name.startswith("__") and not name.endswith("__"):
+                name = f"_{cls.__name__.lstrip('_')}{name}"
+            if hasattr(obj, name):
+                slots[name] = getattr(obj, name)
+    return (obj.__dict__, slots) if slots else obj.__dict__
+
+
+def _set_obj_state(obj: Any, state: Any) -> Any:
+    """Give ``obj`` the state that :func:`_get_obj_state` returned, and return it."""
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        attributes, slots = state
+    else:
+        attributes, slots = state, None
+    if attributes:
+        obj.__dict__.update(attributes)
+    if slots:
+        for name, value in slots.items():
+            setattr(obj, name, value)
+    return obj
+
+
+def _no_hooks() -> OrderedDict[int, Any]:
+    """The empty hook table that pickles of parameters carry (hooks themselves are never pickled)."""
+    return OrderedDict()

@@ -1,0 +1,19 @@
+"""Neural networks: modules (:mod:`ptr.nn.modules`), their functions (:mod:`ptr.nn.functional`), initialization and utilities."""
+
+from __future__ import annotations
+
+from ptr.nn import functional, init, modules
+from ptr.nn.modules import *  # noqa: F403
+from ptr.nn.modules import __all__ as _modules
+from ptr.nn.parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", *_modules]
+
+
+def __getattr__(name: str) -> object:
+    # Utilities are imported when they are first touched.
+    if name == "utils":
+        from importlib import import_module
+
+        return import_module("ptr.nn.utils")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,346 @@
+"""The functions that modules are made of.
+
+Functions with nothing to add are the engine's own. The others check arguments, fill in defaults and call it; they hand over
+to an argument's ``__torch_function__`` first, under their own name.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import ptr as torch
+from ptr.nn import _reduction as _Reduction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = [
+    "bilinear",
+    "conv2d",
+    "cross_entropy",
+    "dropout",
+    "l1_loss",
+    "linear",
+    "log_softmax",
+    "max_pool2d",
+    "max_pool2d_with_indices",
+    "mse_loss",
+    "nll_loss",
+    "pad",
+    "relu",
+    "relu_",
+    "softmax",
+]
+
+Tensor = torch.Tensor
+_nn = torch._C._nn
+_VF = torch._C._VariableFunctions
+_has_torch_function = torch._C._has_torch_function
+_has_torch_function_unary = torch._C._has_torch_function_unary
+
+
+def _handle(func: Any, tensors: tuple[Any, ...], *args: Any, **kwargs: Any) -> Any:
+    # Imported here: few programs override functions.
+    from ptr.overrides import handle_torch_function
+
+    return handle_torch_function(func, tensors, *args, **kwargs)
+
+
+# linear(input, weight, bias=None): y = input @ weight.T + bias
+linear = _nn.linear
+# conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
+conv2d = _VF.conv2d
+# relu_(input): relu, written into the input
+relu_ = _VF.relu_
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Apply :math:`y = x_1^T A x_2 + b`; see :class:`~ptr.nn.Bilinear`."""
+    return _VF.bilinear(input1, input2, weight, bias)
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return :math:`\\max(0, x)` of each element; see :class:`~ptr.nn.ReLU`."""
+    if _has_torch_function_unary(input):
+        return _handle(relu, (input,), input, inplace=inplace)
+    return _VF.relu_(input) if inplace else _VF.relu(input)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zero elements with probability ``p`` and scale the rest; see :class:`~ptr.nn.Dropout`.
+
+    Args:
+        input: any tensor.
+        p: the probability.
+        training: do nothing if false.
+        inplace: write into ``input``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+    if _has_torch_function_unary(input):
+        return _handle(dropout, (input,), input, p=p, training=training, inplace=inplace)
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return _VF.dropout_(input, p, training) if inplace else _VF.dropout(input, p, training)
+
+
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Scale slices along ``dim`` to positive values that sum to 1; see :class:`~ptr.nn.Softmax`.
+
+    Args:
+        input: any floating tensor.
+        dim: the dimension; leaving it out is deprecated.
+        dtype: cast ``input`` to it first, which avoids overflow of narrow types.
+    """
+    if _has_torch_function_unary(input):
+        return _handle(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
+    return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Return the logarithm of :func:`softmax`; see :class:`~ptr.nn.LogSoftmax`.
+
+    Args:
+        input: any floating tensor.
+        dim: the dimension; leaving it out is deprecated.
+        dtype: cast ``input`` to it first.
+    """
+    if _has_torch_function_unary(input):
+        return _handle(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
+    if dim is None:
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
+    return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Extend the last dimensions of ``input``.
+
+    Args:
+        input: any tensor.
+        pad: amounts before and after, last dimension first; negative ones cut.
+        mode: ``"constant"``, ``"reflect"``, ``"replicate"`` or ``"circular"``.
+        value: the constant. Default: 0.
+
+    Example::
+
+        >>> F.pad(torch.ones(2), (1, 2))
+        tensor([0., 1., 1., 0., 0.])
+    """
+    if _has_torch_function_unary(input):
+        return _handle(torch.nn.functional.pad, (input,), input, pad, mode=mode, value=value)
+    return _nn.pad(input, pad, mode, value)
+
+
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the maxima over windows and where they are; see :class:`~ptr.nn.MaxPool2d`."""
+    if _has_torch_function_unary(input):
+        return _handle(
+            max_pool2d_with_indices,
+            (input,),
+            input,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+            return_indices=return_indices,
+        )
+    # The operator takes no stride, rather than the kernel's size, as an empty list.
+    stride = [] if stride is None else stride
+    return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Return the maxima over windows, with ``return_indices`` also where they are; see :class:`~ptr.nn.MaxPool2d`."""
+    if return_indices:
+        return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    if _has_torch_function_unary(input):
+        return _handle(
+            max_pool2d,
+            (input,),
+            input,
+            kernel_size,
+            stride=stride,
+            padding=padding,
+            dilation=dilation,
+            ceil_mode=ceil_mode,
+            return_indices=return_indices,
+        )
+    return _VF.max_pool2d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Return the negative log-likelihood of ``target``; see :class:`~ptr.nn.NLLLoss`.
+
+    Raises:
+        ValueError: ``reduction`` is unknown.
+    """
+    if _has_torch_function((input, target, weight)):
+        return _handle(
+            nll_loss,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            ignore_index=ignore_index,
+            reduce=reduce,
+            reduction=reduction,
+        )
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce)
+    return _nn.nll_loss_nd(input, target, weight, _Reduction.get_enum(reduction), ignore_index)
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Return the cross entropy between scores and ``target``; see :class:`~ptr.nn.CrossEntropyLoss`.
+
+    Raises:
+        ValueError: ``reduction`` is unknown.
+    """
+    if _has_torch_function((input, target, weight)):
+        return _handle(
+            cross_entropy,
+            (input, target, weight),
+            input,
+            target,
+            weight=weight,
+            size_average=size_average,
+            ignore_index=ignore_index,
+            reduce=reduce,
+            reduction=reduction,
+            label_smoothing=label_smoothing,
+        )
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce)
+    return _nn.cross_entropy_loss(input, target, weight, _Reduction.get_enum(reduction), ignore_index, label_smoothing)
+
+
+def _elementwise_loss(
+    func: Any, engine: Any, distance: Any, input: Tensor, target: Tensor, reduction: str, weight: Tensor | None
+) -> Tensor:
+    if target.size() != input.size():
+        warnings.warn(
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead "
+            "to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
+    if weight is None:
+        input, target = torch.broadcast_tensors(input, target)
+        return engine(input, target, _Reduction.get_enum(reduction))
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    weighted = distance(input - target) * weight
+    if reduction == "none":
+        return weighted
+    if reduction == "sum":
+        return weighted.sum()
+    if reduction == "mean":
+        return weighted.sum() / weight.sum()
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def mse_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the squared difference of ``input`` and ``target``, reduced.
+
+    Args:
+        input, target: tensors of one shape.
+        size_average, reduce: deprecated, see ``reduction``.
+        reduction: ``"none"``, ``"mean"`` (weighted by ``weight``) or ``"sum"``.
+        weight: a weight per element.
+
+    Raises:
+        ValueError: ``reduction`` is unknown, or ``weight`` has another shape.
+    """
+    if _has_torch_function((input, target, weight)):
+        return _handle(
+            mse_loss,
+            (input, target, weight),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            weight=weight,
+        )
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce)
+    return _elementwise_loss(mse_loss, _nn.mse_loss, lambda d: d * d, input, target, reduction, weight)
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    """Return the absolute difference of ``input`` and ``target``, reduced; arguments as in :func:`mse_loss`."""
+    if _has_torch_function((input, target, weight)):
+        return _handle(
+            l1_loss,
+            (input, target, weight),
+            input,
+            target,
+            size_average=size_average,
+            reduce=reduce,
+            reduction=reduction,
+            weight=weight,
+        )
+    if size_average is not None or reduce is not None:
+        reduction = _Reduction.legacy_get_string(size_average, reduce)
+    return _elementwise_loss(l1_loss, _nn.l1_loss, torch.abs, input, target, reduction, weight)
