@@ -1,0 +1,1 @@
+"""The operator generator: reads `crates/ops/yaml/*.yaml`, writes every generated file of the repository."""

@@ -1,0 +1,1 @@
+"""One emitter per output. Each takes the operators and returns `{path: text}`; nothing here writes files."""

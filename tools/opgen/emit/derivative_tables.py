@@ -1,0 +1,271 @@
+"""`crates/autograd/src/gen/<family>.rs`: one `DerivativeEntry` per differentiable overload and its backward function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..derivatives import (
+    Backward,
+    DerivativeSpec,
+    Saved,
+    analyse,
+    differentiable_functions,
+    node_names,
+)
+from ..model import NON_DIFFERENTIABLE, Function, Operator, functions_of
+from ..rust_types import marker
+from .common import header, sources
+
+ROOT = "crates/autograd/src/gen"
+
+_META_ACCESSORS = {
+    "SymSizes": "sym_sizes",
+    "SymStrides": "sym_strides",
+    "SymNumel": "sym_numel",
+    "SymStorageOffset": "sym_storage_offset",
+    "ScalarType": "scalar_type",
+    "Options": "options",
+    "Dim": "dim",
+    "Device": "device",
+    "Layout": "layout",
+    "IsComplex": "is_complex",
+    "TensorListSizes": "tensor_list_sizes",
+    "TensorListScalarTypes": "tensor_list_scalar_types",
+    "TensorListLen": "list_size",
+}
+
+
+def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
+    """The table of every family that has a derivative, and the `mod.rs` that lists the tables."""
+    operators = [f.operator for items in functions.values() for f in items if f.declared]
+    names = node_names(operators)
+    files: dict[str, str] = {}
+    with_entries: list[str] = []
+    for family, items in functions.items():
+        declared = [f.operator for f in items if f.declared and _has_entry(f.operator)]
+        if declared:
+            with_entries.append(family)
+            files[f"{ROOT}/{family}.rs"] = _family(family, declared, names)
+    files[f"{ROOT}/mod.rs"] = _mod(with_entries)
+    return files
+
+
+def _has_entry(operator: Operator) -> bool:
+    derivative = operator.derivative
+    if derivative is None:
+        return False
+    if derivative.formulas:
+        return True
+    takes_tensors = any(a.type.is_tensor_like for a in operator.schema.arguments)
+    return derivative.word == NON_DIFFERENTIABLE and takes_tensors
+
+
+def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]) -> str:
+    entries: list[str] = []
+    bodies: list[str] = []
+    for operator in operators:
+        functions = list(functions_of(operator))
+        assert operator.derivative is not None
+        if operator.derivative.formulas:
+            spec = analyse(operator, names[operator.schema.full_name])
+            body = f"{functions[0].rust_name}_apply"
+            bodies.append(_backward(body, spec))
+            entries += [_entry(f, spec, body) for f in differentiable_functions(functions)]
+        else:
+            entries += [_no_gradient(f) for f in differentiable_functions(functions)]
+    code = "\n".join(bodies)
+    imports = ["BackwardCtx", "DerivativeEntry"]
+    imports += [n for n in ("MetaKind", "SavedArg") if any(f"{n}::" in e for e in entries)]
+    uses = ["use c10::Result;"]
+    if "as ArgType>" in code:
+        uses[0] = f"use c10::{{{', '.join(_value_types(code))}}};"
+        uses.append("use dispatch::ArgType;")
+    if "at::" in code:
+        uses.append("use ops::at;")
+    if "no_gradient" in "".join(entries):
+        imports.append("no_gradient")
+    lines = [u for u in uses]
+    newline = "\n"
+    return f"""{header(f"//! Derivatives of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
+#![allow(clippy::too_many_arguments, clippy::needless_borrow)]
+
+{newline.join(lines)}
+
+#[allow(unused_imports)]
+use crate::formulas::{{self, *}};
+use crate::{{{", ".join(n for n in imports if n != "no_gradient")}}};
+{"use super::no_gradient;" if "no_gradient" in imports else ""}
+
+/// One entry per differentiable overload.
+pub(super) static ENTRIES: &[DerivativeEntry] = &[
+{newline.join(entries)}
+];
+
+{code}
+"""
+
+
+def _value_types(code: str) -> list[str]:
+    import re
+
+    used = set(re.findall(r"<((?:[A-Za-z0-9<>]|\s)+?) as ArgType>", code))
+    words = {w for u in used for w in re.findall(r"\w+", u)}
+    known = "Device Generator Layout MemoryFormat Scalar ScalarType Storage Stream SymInt".split()
+    return sorted({w for w in known if w in words} | {"Result"})
+
+
+def _source(operator: Operator) -> str:
+    return str(operator.location)
+
+
+def _entry(function: Function, spec: DerivativeSpec, body: str) -> str:
+    operator = function.operator
+    saved = ", ".join(_saved(s) for s in spec.saved)
+    outputs = ", ".join(str(b).lower() for b in operator.output_differentiability)
+    return (
+        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "{spec.node_name}", '
+        f'source: "{_source(operator)}", differentiable: &[{", ".join(map(str, spec.differentiable))}], '
+        f"saved: &[{saved}], output_differentiability: &[{outputs}], backward: {body} }},"
+    )
+
+
+def _no_gradient(function: Function) -> str:
+    operator = function.operator
+    outputs = ", ".join("false" for _ in function.schema.returns)
+    return (
+        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "", source: "{_source(operator)}", '
+        f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], backward: no_gradient }},"
+    )
+
+
+def _saved(saved: Saved) -> str:
+    match saved.kind:
+        case "Input":
+            return f"SavedArg::Input {{ arg: {saved.index}, needed_by: {saved.needed_by:#b} }}"
+        case "Output":
+            return f"SavedArg::Output {{ ret: {saved.index}, needed_by: {saved.needed_by:#b} }}"
+        case "Value":
+            return f"SavedArg::Value {{ arg: {saved.index} }}"
+        case _:
+            return f"SavedArg::Meta {{ arg: {saved.index}, what: MetaKind::{saved.meta}, needed_by: {saved.needed_by:#b} }}"
+
+
+def _grad_numbers(operator: Operator) -> list[int]:
+    """Return index → index among the differentiable outputs (what `BackwardCtx::grad` counts)."""
+    flags = operator.output_differentiability or (True,) * len(operator.schema.returns)
+    numbers: list[int] = []
+    count = 0
+    for flag in flags:
+        numbers.append(count if flag else -1)
+        count += flag
+    return numbers
+
+
+def _backward(name: str, spec: DerivativeSpec) -> str:
+    uses_single = any(not b.uses_grads for b in spec.backwards)
+    lines = [f"fn {name}(ctx: &mut BackwardCtx<'_>) -> Result<()> {{"]
+    if uses_single and any(_names_grad(b) for b in spec.backwards):
+        lines.append("let Some(grad) = ctx.grad(0) else { return Ok(()) };")
+    if any(b.uses_grads for b in spec.backwards):
+        lines.append("let grads = ctx.grads();")
+    for backward in spec.backwards:
+        lines += _formula(spec, backward)
+    lines += ["Ok(())", "}", ""]
+    return "\n".join(lines)
+
+
+def _names_grad(backward: Backward) -> bool:
+    import re
+
+    return bool(re.search(r"(?<![\w.:])grad\b(?!\s*\()", backward.expression))
+
+
+def _formula(spec: DerivativeSpec, backward: Backward) -> list[str]:
+    operator = spec.operator
+    positions = backward.positions
+    if len(positions) == 1:
+        condition = f"ctx.needs({positions[0]})"
+    else:
+        condition = f"ctx.needs_any(&[{', '.join(map(str, positions))}])"
+    lines = [f"if {condition} {{"]
+    for slot in backward.slots:
+        lines += _bind(operator, slot, spec.saved[slot])
+    if backward.uses_mask:
+        lines.append(f"let grad_input_mask = [{', '.join(f'ctx.needs({p})' for p in positions)}];")
+    expression = _special(operator, backward)
+    numbers = _grad_numbers(operator)
+    for index in backward.grads:
+        if numbers[index] < 0:
+            raise operator.error(f"grads[{index}] is of a return that output_differentiability excludes")
+    if len(positions) == 1:
+        lines.append(f"ctx.set_grad({positions[0]}, {expression});")
+    else:
+        names = [f"grad_{i}" for i in range(len(positions))]
+        lines.append(f"let ({', '.join(names)}) = {expression};")
+        for name, position in zip(names, positions, strict=True):
+            lines.append(f"if ctx.needs({position}) {{ ctx.set_grad({position}, {name}); }}")
+    lines.append("}")
+    return lines
+
+
+def _special(operator: Operator, backward: Backward) -> str:
+    import re
+
+    match = re.fullmatch(r'not_implemented\(("[^"]*")\)', backward.expression.strip())
+    if match:
+        target = backward.formula.targets[0]
+        return f'not_implemented("aten::{operator.schema.full_name}", "{target}", {match.group(1)})?'
+    # grads[i] counts the returns; BackwardCtx counts the differentiable ones.
+    numbers = _grad_numbers(operator)
+    return re.sub(
+        r"(?<![\w.:])grads\[(\d+)\]", lambda m: f"grads[{numbers[int(m.group(1))]}].as_ref()", backward.expression
+    )
+
+
+def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
+    name = saved.local
+    if saved.kind == "Meta":
+        return [f"let {name} = ctx.{_META_ACCESSORS[saved.meta]}({slot});"]
+    if saved.kind == "Output":
+        is_list = operator.schema.returns[saved.index].type.is_list
+        return [f"let {name} = &ctx.{'tensor_list' if is_list else 'tensor'}({slot})?;"]
+    argument = operator.schema.arguments[saved.index]
+    if saved.kind == "Value":
+        kind = marker(argument)
+        return [
+            f"let {name} = <{kind} as ArgType>::hold(ctx.value({slot}).clone())?;",
+            f"let {name} = <{kind} as ArgType>::borrow(&{name});",
+        ]
+    match argument.type.key:
+        case "Tensor":
+            return [f"let {name} = &ctx.tensor({slot})?;"]
+        case "Tensor?":
+            return [f"let {name} = ctx.opt_tensor({slot})?;", f"let {name} = {name}.as_ref();"]
+        case "Tensor[]":
+            return [f"let {name} = &ctx.tensor_list({slot})?[..];"]
+        case _:
+            return [f"let {name} = &ctx.opt_tensor_list({slot})?[..];"]
+
+
+def _mod(names: Sequence[str]) -> str:
+    modules = "\n".join(f"mod {n};" for n in names)
+    entries = ", ".join(f"{n}::ENTRIES" for n in names)
+    return f"""{header("//! Derivative tables, one file per family.", sources(names))}
+use c10::Result;
+
+use crate::{{BackwardCtx, DerivativeEntry}};
+
+{modules}
+
+static TABLES: &[&[DerivativeEntry]] = &[{entries}];
+
+/// The tables of all families.
+pub fn all() -> &'static [&'static [DerivativeEntry]] {{
+    TABLES
+}}
+
+/// The backward of an operator whose outputs carry no gradient; never reached, as no node is made for it.
+fn no_gradient(_ctx: &mut BackwardCtx<'_>) -> Result<()> {{
+    Ok(())
+}}
+"""

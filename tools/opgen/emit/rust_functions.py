@@ -1,0 +1,111 @@
+"""`crates/ops/src/gen/<family>.rs`: a `TypedOp` static, a typed function and a redispatching one per operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..model import Function
+from ..rust_types import locals_of, markers, parameters, return_type, tuple_of
+from .common import families, header, sources, used_c10_types
+
+ROOT = "crates/ops/src/gen"
+
+
+def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
+    """The files of every family, and the `mod.rs` that joins them."""
+    files = {f"{ROOT}/{family}.rs": _family(family, items) for family, items in functions.items()}
+    files[f"{ROOT}/mod.rs"] = _mod(functions)
+    return files
+
+
+def _family(family: str, functions: Sequence[Function]) -> str:
+    handles = [_handle(f) for f in functions]
+    calls = [_call(f) for f in functions]
+    redispatches = [_redispatch(f) for f in functions]
+    body = "\n".join(handles + calls + redispatches)
+    types = used_c10_types(body)
+    return f"""{header(f"//! Typed calls of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
+#![allow(clippy::too_many_arguments, clippy::type_complexity)]
+
+use c10::{{{types}}};
+
+/// The operators' handles.
+pub mod handles {{
+    #[allow(unused_imports)]
+    use c10::{{{used_c10_types(chr(10).join(handles), result=False)}}};
+    use dispatch::TypedOp;
+
+    {chr(10).join(handles)}
+}}
+
+{chr(10).join(calls)}
+
+/// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
+pub mod redispatch {{
+    #[allow(unused_imports)]
+    use c10::{{{used_c10_types(chr(10).join(redispatches))}}};
+    use c10::DispatchKeySet;
+
+    use super::handles;
+
+    {chr(10).join(redispatches)}
+}}
+"""
+
+
+def _handle(function: Function) -> str:
+    schema = function.schema
+    result = return_type(schema.returns, optional=function.operator.optional_returns)
+    return (
+        f"/// `aten::{schema.full_name}`\n"
+        f"pub static {function.handle}: TypedOp<{markers(schema)}, {result}> = "
+        f'TypedOp::new("aten::{schema.name}", "{schema.overload}");'
+    )
+
+
+def _call(function: Function) -> str:
+    schema = function.schema
+    result = return_type(schema.returns, optional=function.operator.optional_returns)
+    doc = function.operator.doc
+    lines = [f"/// {doc}", "///"] if doc else []
+    lines += [
+        f"/// `aten::{schema}`",
+        "#[inline]",
+        f"pub fn {function.rust_name}({parameters(schema)}) -> Result<{result}> {{",
+        f"    handles::{function.handle}.call({tuple_of(locals_of(schema))})",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _redispatch(function: Function) -> str:
+    schema = function.schema
+    result = return_type(schema.returns, optional=function.operator.optional_returns)
+    separator = ", " if schema.arguments else ""
+    return (
+        f"/// `aten::{schema.full_name}`\n#[inline]\n"
+        f"pub fn {function.rust_name}(keyset: DispatchKeySet{separator}{parameters(schema)}) -> Result<{result}> {{\n"
+        f"    handles::{function.handle}.redispatch(keyset, {tuple_of(locals_of(schema))})\n}}\n"
+    )
+
+
+def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
+    names = families(functions)
+    modules = "\n".join(f"pub mod {name};" for name in names)
+    uses = "\n".join(f"pub use super::{name}::handles::*;" for name in names)
+    redispatch = "\n".join(f"pub use super::{name}::redispatch::*;" for name in names)
+    return f"""{header("//! Generated calls and registrations of every operator, one file per family.", sources(names))}
+{modules}
+pub(crate) mod register;
+
+/// Every operator's `TypedOp`.
+pub mod handles {{
+    {uses}
+}}
+
+/// Every operator's redispatching call.
+pub mod redispatch {{
+    {redispatch}
+}}
+"""

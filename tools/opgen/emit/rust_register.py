@@ -1,0 +1,310 @@
+"""`crates/ops/src/gen/register/<family>.rs`: schemas, kernel stubs, structured wrappers and registrations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from ..families import META_PRESETS
+from ..model import TENSOR_OPTIONS, Function, Kind, Operator, Schema, Variant, functions_of
+from ..rust_types import (
+    borrowed,
+    kernel_signature,
+    kernel_value,
+    local,
+    locals_of,
+    tuple_of,
+)
+from .common import families, header, sources
+
+ROOT = "crates/ops/src/gen/register"
+
+
+def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
+    """The files of every family, and the `mod.rs` that joins them."""
+    files = {f"{ROOT}/{family}.rs": _family(family, items) for family, items in functions.items()}
+    files[f"{ROOT}/mod.rs"] = _mod(functions)
+    return files
+
+
+def _operators(functions: Sequence[Function]) -> list[Operator]:
+    return [f.operator for f in functions if f.declared]
+
+
+def _family(family: str, functions: Sequence[Function]) -> str:
+    operators = _operators(functions)
+    schemas = "\n".join(f"({_literal(f'aten::{f.schema}')}, {_tags(f)})," for f in functions)
+    stubs = _stubs(operators)
+    runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
+    registrations = "\n".join(line for f in functions for line in _registrations(f))
+    imports = _imports(stubs + "".join(runs) + registrations)
+    return f"""{header(f"//! Schemas, kernel stubs and registrations of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
+#![allow(clippy::too_many_arguments, clippy::type_complexity)]
+
+{imports}
+
+/// The schemas and their tags, in the order of their declarations.
+pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
+{schemas}
+];
+
+{stubs}
+
+{"".join(runs)}
+
+/// Registers every kernel of the family.
+pub(super) fn register(registrar: &mut Registrar) -> Result<()> {{
+    {registrations}
+    Ok(())
+}}
+"""
+
+
+def _literal(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _tags(function: Function) -> str:
+    return f"&[{', '.join(_literal(t) for t in function.operator.tags)}]"
+
+
+def _imports(text: str) -> str:
+    c10 = [n for n in ("Device DeviceType DispatchKeySet Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor").split()
+           if n == "Result" or re.search(rf"\b{n}\b", text)]  # fmt: skip
+    lines = [f"use c10::{{{', '.join(c10)}}};"]
+    iter_names = [n for n in ("DispatchStub", "StructuredOutputs", "TensorIterator") if re.search(rf"\b{n}\b", text)]
+    if iter_names:
+        lines.append(f"use iter::{{{', '.join(iter_names)}}};")
+    lines.append("")
+    modules = ["gen::handles"]
+    modules += [m for m in ("composite", "gen::redispatch", "meta", "structured", "view") if f"{m.split('::')[-1]}::" in text]
+    lines += [f"use crate::{m};" for m in sorted(modules)]
+    keys = [k for k in ("BACKENDS", "KERNEL_BACKENDS", "EXPLICIT", "IMPLICIT", "BACKEND_SELECT") if re.search(rf"\b{k}\b", text)]
+    lines.append(f"use crate::registrar::{{{', '.join([*keys, 'Registrar'])}}};")
+    return "\n".join(lines)
+
+
+def _stubs(operators: Sequence[Operator]) -> str:
+    seen: dict[str, tuple[str, Operator]] = {}
+    lines: list[str] = []
+    for operator in operators:
+        for name in dict.fromkeys(operator.kernels.values()):
+            signature = kernel_signature(operator)
+            if name in seen:
+                if seen[name][0] != signature:
+                    raise operator.error(
+                        f"kernel `{name}` is {signature} here and {seen[name][0]} at {seen[name][1].location}"
+                    )
+                continue
+            seen[name] = (signature, operator)
+            lines.append(f'static {name.upper()}: DispatchStub<{signature}> = DispatchStub::new("{name}");')
+    return "\n".join(lines)
+
+
+def _stub(operator: Operator) -> str:
+    return next(iter(operator.kernels.values())).upper()
+
+
+def _run_name(operator: Operator) -> str:
+    return next(iter(functions_of(operator))).rust_name + "_run"
+
+
+def _run(operator: Operator) -> str:
+    """The body that a structured operator's variants share: meta, then the kernel, then the copy back."""
+    schema = operator.schema
+    declared_out = [a.name for a in schema.out_arguments]
+    arguments = [a for a in schema.arguments if a.name not in declared_out]
+    head = ", ".join(f"{local(a.name)}: {borrowed(a)}" for a in arguments)
+    assert operator.meta is not None
+    if operator.meta in META_PRESETS:
+        tensors = [local(a.name) for a in arguments if a.type.is_tensor_like]
+        call = f'meta::presets::{operator.meta}(outs, "{operator.base_name}", {", ".join(tensors)})?'
+    else:
+        call = f"meta::{operator.family}::{operator.meta}({', '.join(['outs', *(local(a.name) for a in arguments)])})?"
+    lets: list[str] = []
+    values: list[str] = []
+    for name in operator.kernel_args:
+        argument = schema.argument(name)
+        assert argument is not None
+        statement, value = kernel_value(argument, local(name))
+        lets += [statement] if statement else []
+        values.append(value)
+    if operator.plan == "none":
+        first, values = f"{call};", [*values, "&outs.outputs()?"]
+    else:
+        first, values = f"let plan = {call};", ["&plan", *values]
+    separator = ", " if head else ""
+    if operator.copies_self:
+        lets.insert(0, "structured::init_from(self_, outs)?;")
+    return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
+    {first}
+    if let Some(device) = structured::kernel_device(outs)? {{
+        {" ".join(lets)}
+        {_stub(operator)}.get(device)?({", ".join(values)})?;
+    }}
+    outs.finish()
+}}
+
+"""
+
+
+def _registrations(function: Function) -> list[str]:
+    operator, schema = function.operator, function.schema
+    match operator.kind:
+        case Kind.STRUCTURED:
+            lines = [_register(function, "BACKENDS", _structured_closure(function))]
+        case Kind.KERNEL:
+            lines = [_register(function, "KERNEL_BACKENDS", _kernel_closure(function))]
+        case Kind.VIEW:
+            lines = [_register(function, "EXPLICIT", _forward(function, f"view::{operator.impl or function.rust_name}"))]
+        case Kind.IMPLICIT | Kind.EXPLICIT:
+            lines = [_composite(function)]
+    if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
+        lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
+    return lines
+
+
+def _register(function: Function, keys: str, closure: str) -> str:
+    return f'registrar.implement("{function.schema.full_name}", &handles::{function.handle}, {keys}, {closure})?;'
+
+
+def _pattern(function: Function) -> str:
+    return tuple_of(locals_of(function.schema))
+
+
+def _structured_closure(function: Function) -> str:
+    operator, schema = function.operator, function.schema
+    run = _run_name(operator)
+    outs = [local(a.name) for a in schema.out_arguments]
+    inputs = ["&mut outs", *(local(a.name) for a in schema.arguments if not a.is_out)]
+    # A factory's `out=` form has no options: they are those of `out`.
+    missing = [a.name for a in operator.schema.arguments if not a.is_out and schema.argument(a.name) is None]
+    if missing:
+        inputs = ["&mut outs"]
+        inputs += [
+            "None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out
+        ]
+    match function.variant:
+        case Variant.INPLACE:
+            make, result = "StructuredOutputs::inplace(self_)", "self_.clone()"
+        case Variant.OUT:
+            make = f"StructuredOutputs::out(&[{', '.join(outs)}])"
+            result = tuple_or_one([f"{o}.clone()" for o in outs])
+        case Variant.FUNCTIONAL:
+            count = len(schema.returns)
+            make = f"StructuredOutputs::functional({count})"
+            result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
+    return f"|_, {_pattern(function)}| {{ let mut outs = {make}; {run}({', '.join(inputs)})?; Ok({result}) }}"
+
+
+def tuple_or_one(items: Sequence[str]) -> str:
+    """One value stays itself; several make a tuple."""
+    return items[0] if len(items) == 1 else f"({', '.join(items)})"
+
+
+def _kernel_closure(function: Function) -> str:
+    operator, schema = function.operator, function.schema
+    if function.variant is Variant.OUT and not function.declared:
+        inputs = ", ".join(locals_of(operator.schema))
+        base = next(iter(functions_of(operator)))
+        call = f"redispatch::{base.rust_name}(keyset, {inputs})?"
+        return f'|keyset, {_pattern(function)}| structured::write_out("{schema.name}", out, &{call})'
+    lets: list[str] = []
+    values: list[str] = []
+    for name in operator.kernel_args:
+        argument = schema.argument(name)
+        assert argument is not None
+        statement, value = kernel_value(argument, local(name))
+        lets += [statement] if statement else []
+        values.append(value)
+    return (
+        f"|_, {_pattern(function)}| {{ {' '.join(lets)} "
+        f"{_stub(operator)}.get({_device_expression(operator)})?({', '.join(values)}) }}"
+    )
+
+
+def _device_expression(operator: Operator) -> str:
+    schema = operator.schema
+    for argument in schema.arguments:
+        if argument.type.key == "Tensor":
+            return f"{local(argument.name)}.device().device_type()"
+        if argument.type.key == "Tensor[]":
+            return f"structured::list_device({local(argument.name)})"
+    if schema.has_tensor_options:
+        return "structured::device_or_default(device).device_type()"
+    raise operator.error("a kernel needs a tensor or device argument to find its backend by")
+
+
+def _forward(function: Function, path: str) -> str:
+    arguments = ", ".join(locals_of(function.schema))
+    return f"|_, {_pattern(function)}| {path}({arguments})"
+
+
+def _composite(function: Function) -> str:
+    operator, schema = function.operator, function.schema
+    path = f"composite::{operator.family}::{operator.impl or next(iter(functions_of(operator))).rust_name}"
+    if function.declared:
+        keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
+        return _register(function, keys, _forward(function, path))
+    if function.variant is Variant.INPLACE:
+        keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
+        call = f"{path}({', '.join(locals_of(schema))})?"
+        return _register(
+            function, keys, f'|_, {_pattern(function)}| structured::write_inplace("{schema.name}", self_, &{call})'
+        )
+    # Under autograd an `out=` call is refused, so its composite stands below autograd even when the operator is implicit.
+    outs = [local(a.name) for a in schema.out_arguments]
+    inputs: list[str] = []
+    for argument in operator.schema.arguments:
+        if schema.argument(argument.name) is not None:
+            inputs.append(local(argument.name))
+        else:
+            inputs.append(_option_of_out(argument.name, outs[0]))
+    call = f"{path}({', '.join(inputs)})?"
+    if len(outs) == 1:
+        body = f'structured::write_out("{schema.name}", {outs[0]}, &{call})'
+    else:
+        names = [f"result{i}" for i in range(len(outs))]
+        writes = [f'structured::write_out("{schema.name}", {o}, &{n})?' for o, n in zip(outs, names, strict=True)]
+        body = f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
+    return _register(function, "EXPLICIT", f"|_, {_pattern(function)}| {body}")
+
+
+def _option_of_out(name: str, out: str) -> str:
+    assert name in TENSOR_OPTIONS
+    return {
+        "dtype": f"Some({out}.dtype())",
+        "layout": f"Some({out}.layout())",
+        "device": f"Some({out}.device())",
+        "pin_memory": "None",
+    }[name]
+
+
+def _selects_backend(schema: Schema) -> bool:
+    return schema.has_tensor_options and not any(a.type.is_tensor_like for a in schema.arguments)
+
+
+def _backend_select_closure(function: Function) -> str:
+    arguments = ", ".join(["structured::select_backend(keyset, dtype, layout, device, pin_memory)", *locals_of(function.schema)])
+    return f"|keyset, {_pattern(function)}| redispatch::{function.rust_name}({arguments})"
+
+
+def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
+    names = families(functions)
+    modules = "\n".join(f"mod {name};" for name in names)
+    schemas = "\n".join(f"registrar.define({name}::SCHEMAS)?;" for name in names)
+    calls = "\n".join(f"{name}::register(registrar)?;" for name in names)
+    return f"""{header("//! Schemas and kernels of every operator.", sources(names))}
+use c10::Result;
+
+use crate::registrar::Registrar;
+
+{modules}
+
+/// Defines every schema, then registers every kernel.
+pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {{
+    {schemas}
+    {calls}
+    Ok(())
+}}
+"""

@@ -1,0 +1,384 @@
+"""Reads `crates/ops/yaml/*.yaml` into `Operator`s, applying the family rules and rejecting what it does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .families import FAMILIES, FamilyRule, rule_of
+from .model import (
+    AUTO,
+    NON_DIFFERENTIABLE,
+    Derivative,
+    Formula,
+    ForwardFormula,
+    Kind,
+    Location,
+    Operator,
+    OpgenError,
+    Schema,
+    ViewRule,
+    functions_of,
+)
+from .schema import SchemaError, parse_schema
+
+KEYS = frozenset(
+    "op family variants meta plan kernel kernels kernel_args composite impl output inplace_name out_name out_args derivative forward "
+    "output_differentiability view autocast tags batch decomp lowering sharding doc namespace python "
+    "numbers_as_tensors node optional_returns init".split()
+)
+# `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
+VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
+NAMESPACES = frozenset({"nn", "special", "linalg", "fft"})
+FORWARD_WORDS = frozenset({"auto_linear", "auto_element_wise"})
+AUTOCAST = frozenset({"lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote", "banned"})
+BACKENDS = frozenset({"CPU", "CUDA", "Meta"})
+
+
+class _Node:
+    """A YAML value with the line it stands on."""
+
+    def __init__(self, file: str, node: yaml.Node) -> None:
+        self.file = file
+        self.node = node
+        self.location = Location(file, node.start_mark.line + 1)
+
+    def fail(self, message: str, subject: str = "") -> OpgenError:
+        return OpgenError(self.location, subject, message)
+
+    def scalar(self) -> Any:
+        """The plain value of a scalar node."""
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.fail("expected a plain value")
+        return yaml.safe_load(yaml.serialize(self.node))
+
+    def text(self) -> str:
+        if not isinstance(self.node, yaml.ScalarNode):
+            raise self.fail("expected a string")
+        return self.node.value
+
+    def boolean(self) -> bool:
+        value = self.scalar()
+        if not isinstance(value, bool):
+            raise self.fail(f"expected true or false, got {value!r}")
+        return value
+
+    def items(self) -> list[_Node]:
+        if not isinstance(self.node, yaml.SequenceNode):
+            raise self.fail("expected a list")
+        return [_Node(self.file, n) for n in self.node.value]
+
+    def texts(self) -> tuple[str, ...]:
+        return tuple(n.text() for n in self.items())
+
+    def mapping(self) -> dict[str, _Node]:
+        if not isinstance(self.node, yaml.MappingNode):
+            raise self.fail("expected a mapping")
+        result: dict[str, _Node] = {}
+        for key, value in self.node.value:
+            if key.value in result:
+                raise _Node(self.file, key).fail(f"key `{key.value}` appears twice")
+            result[key.value] = _Node(self.file, value)
+        return result
+
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+
+def load_tags(path: Path) -> dict[str, str]:
+    """The known tags and what they mean."""
+    root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
+    tags: dict[str, str] = {}
+    for item in _Node(path.name, root).items():
+        entry = item.mapping()
+        if set(entry) != {"tag", "desc"}:
+            raise item.fail("an entry of tags.yaml has exactly the keys `tag` and `desc`")
+        tags[entry["tag"].text()] = entry["desc"].text()
+    return tags
+
+
+def load_operators(directory: Path) -> list[Operator]:
+    """Every operator of every family file, in file order; names are checked to be unique across variants."""
+    tags = load_tags(directory / "tags.yaml")
+    operators: list[Operator] = []
+    for path in sorted(directory.glob("*.yaml")):
+        if path.stem != "tags":
+            operators.extend(load_family(path, tags))
+    check_unique(operators)
+    return operators
+
+
+def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
+    """The operators of one family file."""
+    if path.stem not in FAMILIES:
+        raise OpgenError(Location(path.name, 1), "", f"unknown family `{path.stem}`; known are {', '.join(FAMILIES)}")
+    try:
+        root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise OpgenError(Location(path.name, line), "", f"not valid YAML: {error.problem}") from None
+    if root is None:
+        return []
+    return [_operator(item, path.stem, frozenset(tags)) for item in _Node(path.name, root).items()]
+
+
+def check_unique(operators: Iterable[Operator]) -> None:
+    """Two functions with one name are a mistake of the later entry."""
+    seen: dict[str, Location] = {}
+    for operator in operators:
+        for function in functions_of(operator):
+            name = function.schema.full_name
+            if name in seen:
+                raise operator.error(f"`{name}` is already declared by {seen[name]}")
+            seen[name] = operator.location
+
+
+def _operator(item: _Node, family: str, tags: frozenset[str]) -> Operator:
+    entry = item.mapping()
+    if "op" not in entry:
+        raise item.fail("an entry needs the key `op`")
+    text = entry["op"].text()
+    try:
+        schema = parse_schema(text)
+    except SchemaError as error:
+        raise entry["op"].fail(str(error), text.partition("(")[0]) from None
+    subject = schema.full_name
+    for key, node in entry.items():
+        if key not in KEYS:
+            raise node.fail(f"unknown key `{key}`; known are {', '.join(sorted(KEYS))}", subject)
+    try:
+        return _checked(_Entry(entry, item.location, family, schema, tags).build())
+    except OpgenError as error:
+        if f": {subject}: " in str(error):
+            raise
+        raise OpgenError(error.location, subject, str(error).partition(": ")[2]) from None
+
+
+class _Entry:
+    """One entry on its way to an `Operator`."""
+
+    def __init__(
+        self, entry: dict[str, _Node], location: Location, family: str, schema: Schema, tags: frozenset[str]
+    ) -> None:
+        self.entry = entry
+        self.location = location
+        self.family = family
+        self.schema = schema
+        self.known_tags = tags
+        self.rule: FamilyRule = rule_of(family)
+
+    def text(self, key: str, default: str | None = None) -> str | None:
+        return self.entry[key].text() if key in self.entry else default
+
+    def flag(self, key: str, default: bool) -> bool:
+        return self.entry[key].boolean() if key in self.entry else default
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        return self.entry[key].texts() if key in self.entry else ()
+
+    def choice(self, key: str, allowed: frozenset[str]) -> str | None:
+        value = self.text(key)
+        if value is not None and value not in allowed:
+            raise self.entry[key].fail(f"`{key}` is one of {', '.join(sorted(allowed))}; got `{value}`")
+        return value
+
+    def build(self) -> Operator:
+        if "family" in self.entry and self.text("family") != self.family:
+            raise self.entry["family"].fail(f"the family is the file's name, `{self.family}`")
+        kind = self.kind()
+        structured = kind is Kind.STRUCTURED
+        plan = self.text("plan", self.rule.plan if structured else "none") or "none"
+        view = self.view() if kind is Kind.VIEW else None
+        return Operator(
+            location=self.location,
+            family=self.family,
+            schema=self.schema,
+            variants=self.variants(kind),
+            kind=kind,
+            meta=(self.text("meta") or f"{self.base()}_meta") if structured else None,
+            plan=plan,
+            kernels=self.kernels(kind),
+            kernel_args=self.kernel_args(kind, plan),
+            impl=self.text("impl"),
+            inplace_name=self.text("inplace_name"),
+            out_name=self.text("out_name"),
+            out_args=self.texts("out_args"),
+            derivative=self.derivative(kind),
+            forward=self.forward(),
+            output_differentiability=tuple(n.boolean() for n in self.entry["output_differentiability"].items())
+            if "output_differentiability" in self.entry
+            else (),
+            view=view,
+            autocast=self.choice("autocast", AUTOCAST),
+            dynamic_output=self.choice("output", frozenset({"dynamic"})) == "dynamic",
+            tags=self.tags(),
+            batch=self.text("batch", self.rule.batch if kind is not Kind.IMPLICIT else "decompose"),
+            decomp=self.text("decomp"),
+            lowering=self.text("lowering", self.rule.lowering if kind is not Kind.IMPLICIT else "decompose"),
+            sharding=self.text("sharding", self.rule.sharding if kind is not Kind.IMPLICIT else "decompose"),
+            doc=self.text("doc"),
+            namespace=self.choice("namespace", NAMESPACES),
+            python=self.flag("python", True),
+            numbers_as_tensors=self.flag("numbers_as_tensors", False),
+            node=self.text("node"),
+            optional_returns=self.flag("optional_returns", False),
+            copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
+        )
+
+    def base(self) -> str:
+        return self.schema.name[:-1] if self.schema.is_inplace else self.schema.name
+
+    def kind(self) -> Kind:
+        stated = [k for k in ("meta", "view", "composite") if k in self.entry]
+        if len(stated) > 1:
+            raise self.entry[stated[1]].fail(f"`{stated[0]}` and `{stated[1]}` exclude each other")
+        if "composite" in self.entry:
+            word = self.choice("composite", frozenset({"implicit", "explicit"}))
+            return Kind.IMPLICIT if word == "implicit" else Kind.EXPLICIT
+        if "view" in self.entry:
+            return Kind.VIEW
+        if "meta" in self.entry:
+            return Kind.STRUCTURED
+        if "output" in self.entry:
+            return Kind.KERNEL
+        if self.rule.structured:
+            return Kind.STRUCTURED
+        if "kernel" in self.entry or "kernels" in self.entry:
+            return Kind.KERNEL
+        raise OpgenError(
+            self.location, "", f"family `{self.family}` has no default: state `meta`, `view`, `composite`, `kernel` or `output`"
+        )
+
+    def variants(self, kind: Kind) -> frozenset[str]:
+        if "variants" not in self.entry:
+            defaults = set(self.rule.variants)
+            if self.schema.is_inplace or self.schema.out_arguments or kind in (Kind.VIEW, Kind.KERNEL):
+                defaults -= {"inplace", "out"}
+            return frozenset(defaults)
+        for node in self.entry["variants"].items():
+            if node.text() not in VARIANTS:
+                raise node.fail(f"a variant is one of {', '.join(sorted(VARIANTS))}; got `{node.text()}`")
+        return frozenset(self.texts("variants"))
+
+    def kernels(self, kind: Kind) -> dict[str, str]:
+        has_kernel = kind in (Kind.STRUCTURED, Kind.KERNEL)
+        if "kernels" in self.entry:
+            if not has_kernel:
+                raise self.entry["kernels"].fail("views and composites have no kernels")
+            result: dict[str, str] = {}
+            for backend, node in self.entry["kernels"].mapping().items():
+                if backend not in BACKENDS:
+                    raise node.fail(f"a backend is one of {', '.join(sorted(BACKENDS))}; got `{backend}`")
+                result[backend] = node.text()
+            return result
+        if not has_kernel:
+            if "kernel" in self.entry:
+                raise self.entry["kernel"].fail("views and composites have no kernels")
+            return {}
+        name = self.text("kernel") or f"{self.base()}_kernel"
+        return {backend: name for backend in self.rule.backends}
+
+    def kernel_args(self, kind: Kind, plan: str) -> tuple[str, ...]:
+        names = [a.name for a in self.schema.arguments]
+        if "kernel_args" in self.entry:
+            for node in self.entry["kernel_args"].items():
+                if node.text() not in names:
+                    raise node.fail(f"`{node.text()}` is not an argument")
+            return self.texts("kernel_args")
+        if kind is Kind.STRUCTURED and plan == "iter":
+            if self.rule.kernel_args is not None and self.rule.plan == "iter":
+                return self.rule.kernel_args
+            return tuple(a.name for a in self.schema.arguments if not a.type.is_tensor_like)
+        return tuple(a.name for a in self.schema.arguments if not a.is_out)
+
+    def tags(self) -> tuple[str, ...]:
+        for node in self.entry["tags"].items() if "tags" in self.entry else []:
+            if node.text() not in self.known_tags:
+                raise node.fail(f"unknown tag `{node.text()}`; tags.yaml has {', '.join(sorted(self.known_tags))}")
+        return self.texts("tags")
+
+    def view(self) -> ViewRule:
+        node = self.entry["view"]
+        if not node.is_mapping:
+            if node.boolean() is not True:
+                raise node.fail("`view` is true or a mapping with `copy` and `inverse`")
+            return ViewRule()
+        parts = node.mapping()
+        for key, value in parts.items():
+            if key not in ("copy", "inverse"):
+                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse")
+        return ViewRule(
+            parts["copy"].text() if "copy" in parts else None,
+            parts["inverse"].text() if "inverse" in parts else None,
+        )
+
+    def derivative(self, kind: Kind) -> Derivative | None:
+        if "derivative" not in self.entry:
+            return Derivative(word=AUTO, location=self.location) if kind is Kind.IMPLICIT else None
+        node = self.entry["derivative"]
+        if not node.is_mapping:
+            word = node.text()
+            if word not in (NON_DIFFERENTIABLE, AUTO):
+                raise node.fail(f"`derivative` is a mapping, `{NON_DIFFERENTIABLE}` or `{AUTO}`; got `{word}`")
+            if word == AUTO and kind is not Kind.IMPLICIT:
+                raise node.fail("`auto` is for `composite: implicit`")
+            return Derivative(word=word, location=node.location)
+        if kind is Kind.IMPLICIT:
+            raise node.fail("an implicit composite is differentiated through what it calls; use `composite: explicit`")
+        formulas: list[Formula] = []
+        covered: set[str] = set()
+        for key, value in node.mapping().items():
+            targets = tuple(t.strip() for t in key.split(","))
+            for target in targets:
+                argument = self.schema.argument(target)
+                if argument is None:
+                    raise value.fail(f"derivative for `{target}`, which is not an argument")
+                if not argument.type.is_tensor_like:
+                    raise value.fail(f"derivative for `{target}`, which is {argument.type}, not a Tensor")
+                if target in covered:
+                    raise value.fail(f"derivative for `{target}` is given twice")
+                covered.add(target)
+            formulas.append(Formula(targets, value.text(), value.location))
+        return Derivative(tuple(formulas), None, node.location)
+
+    def forward(self) -> tuple[ForwardFormula, ...]:
+        if "forward" not in self.entry:
+            return ()
+        node = self.entry["forward"]
+        results = [r.name or ("result" if len(self.schema.returns) == 1 else f"result{i}")
+                   for i, r in enumerate(self.schema.returns)]  # fmt: skip
+        if not node.is_mapping:
+            return (ForwardFormula(tuple(results), node.text(), node.location),)
+        formulas: list[ForwardFormula] = []
+        for key, value in node.mapping().items():
+            targets = tuple(t.strip() for t in key.split(","))
+            for target in targets:
+                if target not in results:
+                    raise value.fail(f"forward formula for `{target}`; the returns are {', '.join(results)}")
+            formulas.append(ForwardFormula(targets, value.text(), value.location))
+        return tuple(formulas)
+
+
+def _checked(operator: Operator) -> Operator:
+    """The rules that need the whole operator."""
+    schema = operator.schema
+    if operator.output_differentiability and len(operator.output_differentiability) != len(schema.returns):
+        raise operator.error(f"output_differentiability has {len(schema.returns)} entries, one per return")
+    if operator.kind is Kind.VIEW and not any(r.type.alias for r in schema.returns):
+        raise operator.error("a view's return carries an alias annotation such as Tensor(a)")
+    if operator.kind is Kind.KERNEL and operator.variants & {"inplace", "function_inplace"}:
+        raise operator.error("an operator whose kernel allocates has no generated in-place variant")
+    if operator.copies_self and (operator.kind is not Kind.STRUCTURED or schema.argument("self") is None):
+        raise operator.error("`init: copy_self` is for structured operators with an argument `self`")
+    if operator.kind is not Kind.STRUCTURED and operator.plan != "none":
+        raise operator.error("`plan` is for structured operators")
+    if operator.namespace and "method" in operator.variants:
+        raise operator.error("an operator of a namespace has no method")
+    for formula in operator.forward:
+        if formula.text in FORWARD_WORDS and operator.derivative is None:
+            raise OpgenError(formula.location, schema.full_name, f"`{formula.text}` needs a reverse derivative")
+    return operator
