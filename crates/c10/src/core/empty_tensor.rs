@@ -1,0 +1,93 @@
+//! Making tensors with uninitialised memory: what every factory ends in.
+
+use crate::core::tensor_impl::TensorImpl;
+use crate::{
+    check_sizes_nonnegative, compute_storage_nbytes, compute_storage_nbytes_contiguous,
+    compute_strides_for_memory_format, get_allocator, Allocator, Device, DeviceType, DispatchKey, DispatchKeySet,
+    MemoryFormat, Result, ScalarType, Storage, Tensor,
+};
+
+/// An uninitialised tensor with the given strides, in a resizable storage of exactly the bytes they reach.
+pub fn empty_strided_generic(
+    sizes: &[i64],
+    strides: &[i64],
+    allocator: &'static dyn Allocator,
+    key_set: DispatchKeySet,
+    dtype: ScalarType,
+) -> Result<Tensor> {
+    check_sizes_nonnegative(sizes)?;
+    let nbytes = compute_storage_nbytes(sizes, strides, dtype.item_size(), 0)?;
+    let storage = Storage::new(nbytes, allocator, true)?;
+    let device = storage.device();
+    let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(sizes, strides, 0)?;
+    Ok(tensor.into())
+}
+
+/// An uninitialised tensor in a memory format, row-major by default.
+pub fn empty_generic(
+    sizes: &[i64],
+    allocator: &'static dyn Allocator,
+    key_set: DispatchKeySet,
+    dtype: ScalarType,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    check_sizes_nonnegative(sizes)?;
+    if let Some(format) = memory_format.filter(|&format| format != MemoryFormat::Contiguous) {
+        let strides = compute_strides_for_memory_format(sizes, format)?;
+        return empty_strided_generic(sizes, &strides, allocator, key_set, dtype);
+    }
+    let nbytes = compute_storage_nbytes_contiguous(sizes, dtype.item_size(), 0)?;
+    let storage = Storage::new(nbytes, allocator, true)?;
+    let device = storage.device();
+    let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_contiguous(sizes)?;
+    Ok(tensor.into())
+}
+
+/// An uninitialised row-major CPU tensor.
+pub fn empty_cpu(sizes: &[i64], dtype: ScalarType) -> Result<Tensor> {
+    let keys = const { DispatchKeySet::from_key(DispatchKey::CPU) };
+    empty_generic(sizes, get_allocator(DeviceType::CPU)?, keys, dtype, None)
+}
+
+/// An uninitialised strided CPU tensor.
+pub fn empty_strided_cpu(sizes: &[i64], strides: &[i64], dtype: ScalarType) -> Result<Tensor> {
+    let keys = const { DispatchKeySet::from_key(DispatchKey::CPU) };
+    empty_strided_generic(sizes, strides, get_allocator(DeviceType::CPU)?, keys, dtype)
+}
+
+/// A strided tensor without memory.
+pub fn empty_strided_meta(sizes: &[i64], strides: &[i64], dtype: ScalarType) -> Result<Tensor> {
+    let keys = const { DispatchKeySet::from_key(DispatchKey::Meta) };
+    empty_strided_generic(sizes, strides, get_allocator(DeviceType::Meta)?, keys, dtype)
+}
+
+/// A row-major tensor without memory.
+pub fn empty_meta(sizes: &[i64], dtype: ScalarType) -> Result<Tensor> {
+    let keys = const { DispatchKeySet::from_key(DispatchKey::Meta) };
+    empty_generic(sizes, get_allocator(DeviceType::Meta)?, keys, dtype, None)
+}
+
+/// A tensor over memory that somebody else allocated (NumPy, DLPack, a mapped file).
+///
+/// # Safety
+///
+/// `data` has `nbytes` valid bytes, aligned for `dtype`, that nobody frees before the storage does.
+pub unsafe fn from_blob(
+    data: crate::DataPtr,
+    nbytes: usize,
+    sizes: &[i64],
+    strides: &[i64],
+    storage_offset: i64,
+    key_set: DispatchKeySet,
+    dtype: ScalarType,
+) -> Result<Tensor> {
+    let device: Device = data.device();
+    let storage = Storage::from_data_ptr(data, nbytes, None, false);
+    crate::check_in_bounds_for_storage(sizes, strides, storage_offset, dtype, &storage)?;
+    let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(
+        sizes,
+        strides,
+        storage_offset,
+    )?;
+    Ok(tensor.into())
+}

@@ -1,0 +1,226 @@
+//! Arithmetic on sizes and strides: the one place where shapes are multiplied, bounded and proved to fit.
+//!
+//! Strides are in elements. Sizes come from users, so every product here is checked; functions that return
+//! `Result` give PyTorch's messages.
+
+mod contiguity;
+mod shape_inference;
+
+pub use contiguity::*;
+pub use shape_inference::*;
+
+use crate::{bail, DimVector, MemoryFormat, Result, ScalarType, Storage};
+
+/// Refuses negative sizes.
+#[inline]
+pub fn check_sizes_nonnegative(sizes: &[i64]) -> Result<()> {
+    for &size in sizes {
+        if size < 0 {
+            bail!(Runtime, "Trying to create tensor with negative dimension {size}: {sizes:?}");
+        }
+    }
+    Ok(())
+}
+
+/// The product. With a zero among the factors it is zero, however large the others are.
+#[inline]
+pub fn multiply_integers(factors: &[i64]) -> Result<i64> {
+    let mut product = 1_i64;
+    let mut overflowed = false;
+    for &factor in factors {
+        let (next, carry) = product.overflowing_mul(factor);
+        product = next;
+        overflowed |= carry;
+    }
+    if !overflowed {
+        return Ok(product);
+    }
+    if factors.contains(&0) {
+        return Ok(0);
+    }
+    bail!(Runtime, "numel: integer multiplication overflow in the sizes {factors:?}")
+}
+
+/// Writes the strides of a row-major tensor. Sizes of 0 count as 1, and products saturate: a tensor so large
+/// is refused where its number of elements or bytes is computed.
+#[inline]
+pub fn fill_contiguous_strides(sizes: &[i64], strides: &mut [i64]) {
+    let mut stride = 1_i64;
+    for (to, &size) in strides.iter_mut().zip(sizes).rev() {
+        *to = stride;
+        stride = stride.saturating_mul(size.max(1));
+    }
+}
+
+/// The strides of a row-major tensor; see [`fill_contiguous_strides`].
+#[inline]
+pub fn compute_contiguous_strides(sizes: &[i64]) -> DimVector {
+    let mut strides = DimVector::from_elem(0, sizes.len());
+    fill_contiguous_strides(sizes, &mut strides);
+    strides
+}
+
+/// Writes strides such that `order` lists the dimensions from the fastest to the slowest.
+fn strides_in_order(sizes: &[i64], order: &[usize]) -> DimVector {
+    let mut strides = DimVector::from_elem(0, sizes.len());
+    let mut stride = 1_i64;
+    for &dim in order {
+        strides[dim] = stride;
+        stride = stride.saturating_mul(sizes[dim].max(1));
+    }
+    strides
+}
+
+/// The channels-last strides of (N)CHW sizes, as (N)HWC in memory.
+pub fn get_channels_last_strides_2d(sizes: &[i64]) -> Result<DimVector> {
+    match sizes.len() {
+        4 => Ok(strides_in_order(sizes, &[1, 3, 2, 0])),
+        3 => Ok(strides_in_order(sizes, &[0, 2, 1])),
+        n => bail!(Runtime, "channels_last requires a tensor of 3 or 4 dimensions, got {n}"),
+    }
+}
+
+/// The channels-last strides of (N)CDHW sizes, as (N)DHWC in memory.
+pub fn get_channels_last_strides_3d(sizes: &[i64]) -> Result<DimVector> {
+    match sizes.len() {
+        5 => Ok(strides_in_order(sizes, &[1, 4, 3, 2, 0])),
+        4 => Ok(strides_in_order(sizes, &[0, 3, 2, 1])),
+        n => bail!(Runtime, "channels_last_3d requires a tensor of 4 or 5 dimensions, got {n}"),
+    }
+}
+
+/// The strides of a new tensor in a memory format.
+pub fn compute_strides_for_memory_format(sizes: &[i64], format: MemoryFormat) -> Result<DimVector> {
+    match format {
+        MemoryFormat::Contiguous => Ok(compute_contiguous_strides(sizes)),
+        MemoryFormat::ChannelsLast if sizes.len() == 4 => get_channels_last_strides_2d(sizes),
+        MemoryFormat::ChannelsLast => bail!(Runtime, "required rank 4 tensor to use channels_last format"),
+        MemoryFormat::ChannelsLast3d if sizes.len() == 5 => get_channels_last_strides_3d(sizes),
+        MemoryFormat::ChannelsLast3d => bail!(Runtime, "required rank 5 tensor to use channels_last_3d format"),
+        MemoryFormat::Preserve => bail!(Runtime, "unsupported memory format preserve_format: it needs an input tensor"),
+    }
+}
+
+/// Dense strides in the dimension order of a given tensor: what `empty_like` gives to inputs that overlap or have gaps.
+pub fn infer_dense_strides(sizes: &[i64], strides: &[i64]) -> DimVector {
+    use std::cmp::Ordering::{Equal, Greater, Less};
+    let ndim = sizes.len();
+    let mut order: smallvec::SmallVec<[usize; 8]> = (0..ndim).rev().collect();
+    // Broadcast dimensions (stride 0) have no place of their own, so the order is partial, and
+    // only a stable insertion sort keeps PyTorch's answer.
+    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
+        (0, _) | (_, 0) => Equal,
+        (x, y) if x != y => x.cmp(&y),
+        _ if sizes[a] > sizes[b] => Greater,
+        _ => Equal,
+    };
+    for i in 1..ndim {
+        let mut place = i;
+        for before in (0..i).rev() {
+            match compare(order[before], order[place]) {
+                Greater => {
+                    order.swap(before, place);
+                    place = before;
+                }
+                Less => break,
+                Equal => {}
+            }
+        }
+    }
+    strides_in_order(sizes, &order)
+}
+
+/// The elements between the first and one past the last that a strided tensor reaches; 0 when it is empty.
+fn extent(sizes: &[i64], strides: &[i64]) -> Option<u64> {
+    let mut extent = 1_u64;
+    for (&size, &stride) in sizes.iter().zip(strides) {
+        let size = u64::try_from(size).ok()?;
+        if size == 0 {
+            return Some(0);
+        }
+        if size > 1 {
+            let stride = u64::try_from(stride).ok()?;
+            extent = extent.checked_add(stride.checked_mul(size - 1)?)?;
+        }
+    }
+    Some(extent)
+}
+
+/// What fits both an allocation and a byte offset.
+fn to_nbytes(elements: u64, itemsize: usize) -> Option<usize> {
+    let nbytes = elements.checked_mul(itemsize as u64)?;
+    isize::try_from(nbytes).ok()?;
+    usize::try_from(nbytes).ok()
+}
+
+/// The bytes a storage needs for a strided tensor that starts at `storage_offset`.
+pub fn compute_storage_nbytes(sizes: &[i64], strides: &[i64], itemsize: usize, storage_offset: i64) -> Result<usize> {
+    // A zero anywhere wins over overflow elsewhere.
+    if sizes.contains(&0) {
+        return Ok(0);
+    }
+    let nbytes = extent(sizes, strides)
+        .and_then(|extent| extent.checked_add(u64::try_from(storage_offset).ok()?))
+        .and_then(|elements| to_nbytes(elements, itemsize));
+    match nbytes {
+        Some(nbytes) => Ok(nbytes),
+        None => bail!(Runtime, "Storage size calculation overflowed with sizes={sizes:?} and strides={strides:?}"),
+    }
+}
+
+/// The bytes a storage needs for a contiguous tensor that starts at `storage_offset`.
+#[inline]
+pub fn compute_storage_nbytes_contiguous(sizes: &[i64], itemsize: usize, storage_offset: i64) -> Result<usize> {
+    let nbytes = multiply_integers(sizes).ok().and_then(|numel| match numel {
+        0 => Some(0),
+        numel => {
+            let elements = u64::try_from(numel).ok()?.checked_add(u64::try_from(storage_offset).ok()?)?;
+            to_nbytes(elements, itemsize)
+        }
+    });
+    match nbytes {
+        Some(nbytes) => Ok(nbytes),
+        None => bail!(Runtime, "Storage size calculation overflowed with sizes={sizes:?}"),
+    }
+}
+
+/// Proves that a strided tensor stays inside its storage. Every operator that restrides memory (`as_strided`,
+/// `set_`, loading) passes through here, so that kernels may trust sizes and strides.
+pub fn check_in_bounds_for_storage(
+    sizes: &[i64],
+    strides: &[i64],
+    storage_offset: i64,
+    dtype: ScalarType,
+    storage: &Storage,
+) -> Result<()> {
+    check_sizes_nonnegative(sizes)?;
+    if sizes.len() != strides.len() {
+        bail!(
+            Runtime,
+            "mismatch in length of strides and shape: sizes {sizes:?} have {} dimensions, strides {strides:?} have {}",
+            sizes.len(),
+            strides.len()
+        );
+    }
+    if strides.iter().any(|&stride| stride < 0) {
+        bail!(Runtime, "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}");
+    }
+    if storage_offset < 0 {
+        bail!(Runtime, "Tensor: invalid storage offset {storage_offset}");
+    }
+    let itemsize = dtype.item_size();
+    let needed = compute_storage_nbytes(sizes, strides, itemsize, storage_offset)?;
+    // An empty tensor reads nothing, wherever it claims to start.
+    if needed != 0 && needed > storage.nbytes() {
+        bail!(
+            Runtime,
+            "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {storage_offset}, and itemsize {itemsize} \
+             requiring a storage size of {needed} are out of bounds for storage of size {}",
+            storage.nbytes()
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

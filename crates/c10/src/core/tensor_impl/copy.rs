@@ -1,0 +1,105 @@
+//! Copying a tensor without its elements: what `detach()`, `x.data` and `x.data = y` are made of.
+
+use crate::core::dispatch_key_set::python_ks;
+use crate::core::local_dispatch_key_set::tls_is_dispatch_key_excluded;
+use crate::core::tensor_impl::{TensorImpl, VariableVersion, WRAPPED_NUMBER};
+use crate::{bail, py_interpreter, DispatchKey, DispatchKeySet, Result, Tensor};
+
+impl TensorImpl {
+    /// A tensor over the same storage, with metadata, gradient state and identity of its own.
+    ///
+    /// It counts in-place changes with `version_counter`: the same counter for `detach()`, a new one for `.data`. Without
+    /// `allow_tensor_metadata_change`, `resize_` and the like will be errors.
+    pub fn shallow_copy_and_detach(
+        &self,
+        version_counter: VariableVersion,
+        allow_tensor_metadata_change: bool,
+    ) -> Result<Tensor> {
+        if self.key_set().has_all(const { DispatchKeySet::from_key(DispatchKey::Python) })
+            && !tls_is_dispatch_key_excluded(DispatchKey::Python)
+        {
+            if let Some(interpreter) = py_interpreter() {
+                let copy = interpreter.detach(self)?;
+                if !copy.is_inference() {
+                    // SAFETY: the copy is fresh.
+                    unsafe { copy.set_version_counter(version_counter) };
+                }
+                copy.set_allow_tensor_metadata_change(allow_tensor_metadata_change);
+                return Ok(copy);
+            }
+        }
+        if let Some(copy) = self.vtable.shallow_copy_and_detach {
+            return copy(self, version_counter, allow_tensor_metadata_change);
+        }
+        if self.extra.is_some() {
+            bail!(NotImplemented, "{} does not implement shallow_copy_and_detach", self.vtable.name);
+        }
+        let from = self.metadata();
+        let mut copy = TensorImpl::with_keys(
+            self.vtable,
+            from.storage.clone(),
+            self.key_set() - python_ks,
+            from.dtype,
+            from.device,
+            None,
+        );
+        let to = copy.metadata.get_mut();
+        to.sizes_and_strides.set(from.sizes_and_strides.sizes(), from.sizes_and_strides.strides());
+        to.storage_offset = from.storage_offset;
+        to.numel = from.numel;
+        to.contiguity = from.contiguity;
+        copy.set_flag(WRAPPED_NUMBER, self.is_wrapped_number());
+        copy.set_allow_tensor_metadata_change(allow_tensor_metadata_change);
+        if !copy.is_inference() {
+            // SAFETY: the copy is not shared yet.
+            unsafe { copy.version.set(version_counter) };
+        }
+        Ok(Tensor::from(copy))
+    }
+
+    /// Whether this tensor can become the same as `from` by [`shallow_copy_from`](Self::shallow_copy_from): the kinds agree.
+    pub fn has_compatible_shallow_copy_type(&self, from: &TensorImpl) -> bool {
+        std::ptr::eq(self.vtable, from.vtable)
+    }
+
+    /// Makes this tensor the same as `from`: storage, sizes, dtype, keys. Its gradient state, version counter and
+    /// PyObject stay.
+    ///
+    /// # Safety
+    ///
+    /// Exclusive logical access to `self`; `from` is not changed meanwhile.
+    pub unsafe fn shallow_copy_from(&self, from: &TensorImpl) -> Result<()> {
+        if std::ptr::eq(self, from) {
+            return Ok(());
+        }
+        if !self.has_compatible_shallow_copy_type(from) {
+            bail!(
+                Runtime,
+                "cannot copy the metadata of a {} into a {}: incompatible tensor type",
+                from.vtable.name,
+                self.vtable.name
+            );
+        }
+        if let Some(copy) = self.vtable.shallow_copy_from {
+            return copy(self, from);
+        }
+        if self.extra.is_some() || from.extra.is_some() {
+            bail!(NotImplemented, "{} does not implement shallow_copy_from", self.vtable.name);
+        }
+        let source = from.metadata();
+        // SAFETY: the caller has exclusive access to `self`, and `from` is another tensor.
+        let target = unsafe { &mut *self.metadata.get() };
+        target.sizes_and_strides.set(source.sizes_and_strides.sizes(), source.sizes_and_strides.strides());
+        target.storage_offset = source.storage_offset;
+        target.numel = source.numel;
+        target.contiguity = source.contiguity;
+        target.dtype = source.dtype;
+        target.device = source.device;
+        let old_storage = std::mem::replace(&mut target.storage, source.storage.clone());
+        // A subclass stays one, and a plain tensor does not become one.
+        self.set_key_set((from.key_set() - python_ks) | (self.key_set() & python_ks));
+        self.set_flag(WRAPPED_NUMBER, from.is_wrapped_number());
+        drop(old_storage);
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! What the data model is built with: errors, reference counts, small vectors, number types.
+
+#[macro_use]
+mod macros;
+pub mod error;
+pub mod intrusive_ptr;
+pub mod maybe_owned;
+pub mod vectors;
+
+pub use error::*;
+pub use intrusive_ptr::*;
+pub use maybe_owned::*;
+pub use vectors::*;
+
+pub use half::{bf16 as BFloat16, f16 as Half};
+pub use num_complex::Complex;
+pub use smallvec::{smallvec, SmallVec};
