@@ -22,7 +22,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use library::{Api, Call, Library, LibraryKind, Op};
 pub use stack::{Stack, Value};
 pub use table::{
-    Abi, AbiAllocator, AbiError, AbiKernel, AbiLibrary, AbiOp, AbiStack, AbiStr, AbiTensor, AbiValue, Payload,
-    Tag, CAPSULE_NAME, VERSION,
+    Abi, AbiAllocator, AbiError, AbiKernel, AbiLibrary, AbiOp, AbiStack, AbiStr, AbiTensor, AbiValue,
+    Payload, Tag, CAPSULE_NAME, VERSION,
 };
 pub use tensor::Tensor;

@@ -85,7 +85,9 @@ impl Api {
     pub fn library(&self, kind: LibraryKind, namespace: &str) -> Result<Library> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the arguments live through the call, which writes `raw` on success.
-        check(self.table, unsafe { (self.table.library_new)(kind as u32, AbiStr::new(namespace), &mut raw) })?;
+        check(self.table, unsafe {
+            (self.table.library_new)(kind as u32, AbiStr::new(namespace), &mut raw)
+        })?;
         Ok(Library { table: self.table, raw })
     }
 
@@ -128,7 +130,12 @@ impl Api {
     ///
     /// # Safety
     /// The allocator must keep its promises (see [`AbiAllocator`]) for the life of the process.
-    pub unsafe fn register_device(&self, device_type: i32, devices: u32, allocator: AbiAllocator) -> Result<()> {
+    pub unsafe fn register_device(
+        &self,
+        device_type: i32,
+        devices: u32,
+        allocator: AbiAllocator,
+    ) -> Result<()> {
         // SAFETY: the caller's promise.
         check(self.table, unsafe { (self.table.device_register)(device_type, devices, allocator) })
     }
@@ -286,7 +293,9 @@ where
     match catch_unwind(AssertUnwindSafe(|| (context.kernel)(&mut call))) {
         Ok(Ok(())) => std::ptr::null_mut(),
         Ok(Err(error)) => error.into_raw(table),
-        Err(_) => Error::runtime(format!("{}: the extension's kernel panicked", call.op.name())).into_raw(table),
+        Err(_) => {
+            Error::runtime(format!("{}: the extension's kernel panicked", call.op.name())).into_raw(table)
+        }
     }
 }
 

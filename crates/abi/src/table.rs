@@ -203,7 +203,8 @@ pub struct Abi {
     /// `aten::add.Tensor`, valid for the life of the process.
     pub op_name: unsafe extern "C" fn(op: *const AbiOp) -> AbiStr,
     /// How many arguments and returns its schema has.
-    pub op_arity: unsafe extern "C" fn(op: *const AbiOp, arguments: *mut usize, returns: *mut usize) -> *mut AbiError,
+    pub op_arity:
+        unsafe extern "C" fn(op: *const AbiOp, arguments: *mut usize, returns: *mut usize) -> *mut AbiError,
     /// Calls it with the newest values of the stack.
     pub op_call: unsafe extern "C" fn(op: *const AbiOp, stack: *mut AbiStack) -> *mut AbiError,
     /// Goes on with a call, considering only the keys in `keyset`.
