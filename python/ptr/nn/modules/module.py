@@ -724,7 +724,9 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
     else:
         names = ("device", "dtype", "non_blocking", "copy")
     if len(args) > len(names):
-        raise TypeError(f"to() takes at most {len(names)} positional arguments, got {len(args)}")
+        raise TypeError(
+            f"to() received an invalid combination of arguments: at most {len(names)} positional ones, got {len(args)}"
+        )
     values = dict(zip(names, args))
     for name, value in kwargs.items():
         if name not in names or name in values:

@@ -1,0 +1,5 @@
+"""Parts of the loader."""
+
+from ptr.utils.data._utils import collate, fetch
+
+__all__ = ["collate", "fetch"]
