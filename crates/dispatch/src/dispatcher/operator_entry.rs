@@ -103,32 +103,37 @@ impl OperatorEntry {
     #[cold]
     fn lookup_slow(
         &'static self,
-        mut keyset: DispatchKeySet,
+        keyset: DispatchKeySet,
     ) -> Result<(&'static KernelFunction, DispatchKeySet)> {
-        self.compute_table();
+        self.compute_and_find(keyset).ok_or_else(|| self.missing_kernel(keyset))
+    }
+
+    /// Computes the table and looks there, under one lock: a registration in between would clear it again.
+    fn compute_and_find(
+        &'static self,
+        mut keyset: DispatchKeySet,
+    ) -> Option<(&'static KernelFunction, DispatchKeySet)> {
+        let state = self.state.lock();
+        self.compute_table(&state);
         loop {
             keyset = self.without_fallthrough(keyset);
-            let kernel = self.table[keyset.runtime_index()].load(Ordering::Acquire);
+            let pointer = self.table[keyset.runtime_index()].load(Ordering::Acquire);
             // SAFETY: as in `lookup`.
-            match unsafe { kernel.as_ref() } {
-                Some(kernel) if kernel.is_fallthrough() => {
-                    // This backend falls through where another does not.
-                    let key = keyset.highest_priority_type_id();
-                    let rest = keyset.remove(key);
-                    if rest == keyset {
-                        return Err(self.missing_kernel(keyset));
-                    }
-                    keyset = rest;
-                }
-                Some(kernel) => return Ok((kernel, keyset)),
-                None => return Err(self.missing_kernel(keyset)),
+            let kernel = unsafe { pointer.as_ref() }?;
+            if !kernel.is_fallthrough() {
+                return Some((kernel, keyset));
             }
+            // This backend falls through where another does not.
+            let rest = keyset.remove(keyset.highest_priority_type_id());
+            if rest == keyset {
+                return None;
+            }
+            keyset = rest;
         }
     }
 
     /// Fills the table from the registered kernels and the fallbacks.
-    fn compute_table(&self) {
-        let state = self.state.lock();
+    fn compute_table(&self, state: &State) {
         let fallbacks = registry::fallbacks();
         let mut non_fallthrough = backend_bitset_mask;
         for key in std::iter::once(DispatchKey::Undefined).chain(DispatchKeySet::FULL.iter()) {

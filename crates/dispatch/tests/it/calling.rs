@@ -36,6 +36,7 @@ impl SplitOff for Stack {
 
 fn check(namespace: &'static str, kernel: KernelFunction) {
     let name: &'static str = Box::leak(format!("{namespace}::f").into_boxed_str());
+    super::pass_by_autograd();
     let mut library = Library::new(LibraryKind::Def, namespace);
     let op = library
         .def("f(Tensor x, SymInt[] sizes, Scalar? scale=None, *, bool flag=False) -> int", &[])
@@ -74,6 +75,7 @@ fn a_boxed_kernel_serves_both_callers() {
 
 #[test]
 fn wrong_values_on_the_stack_are_errors() {
+    super::pass_by_autograd();
     let mut library = Library::new(LibraryKind::Def, "calling_errors");
     let op = library
         .def("f(Tensor x, SymInt[] sizes, Scalar? scale=None, *, bool flag=False) -> int", &[])
@@ -93,6 +95,7 @@ fn several_returns_come_in_order() {
     fn two(_keys: DispatchKeySet, (x,): (&Tensor,)) -> Result<(Tensor, Tensor)> {
         Ok((x.clone(), empty_cpu(&[7], ScalarType::Long)?))
     }
+    super::pass_by_autograd();
     let mut library = Library::new(LibraryKind::Def, "calling_two");
     let op = library.def("two(Tensor x) -> (Tensor, Tensor)", &[]).unwrap();
     library
@@ -109,6 +112,7 @@ fn several_returns_come_in_order() {
 
 #[test]
 fn definitions_and_lookups() {
+    super::pass_by_autograd();
     let mut library = Library::new(LibraryKind::Def, "calling_defs");
     library.def("f.a(Tensor x) -> Tensor", &["core"]).unwrap();
     assert!(library.def("f.a(Tensor x) -> Tensor", &[]).unwrap_err().message().contains("multiple times"));

@@ -18,6 +18,7 @@ struct Fixture {
 }
 
 fn fixture(namespace: &'static str) -> Fixture {
+    super::pass_by_autograd();
     let name: &'static str = Box::leak(format!("{namespace}::f").into_boxed_str());
     let mut library = Library::new(LibraryKind::Def, namespace);
     library.def("f(Tensor x) -> int", &[]).unwrap();

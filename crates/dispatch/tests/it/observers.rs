@@ -32,6 +32,7 @@ fn calls_are_seen_while_an_observer_lives() {
         c10::check!(x.numel()? > 0, "f(): expected elements");
         Ok(x.clone())
     }
+    super::pass_by_autograd();
     let mut library = Library::new(LibraryKind::Def, "observers");
     library.def("f(Tensor x) -> Tensor", &[]).unwrap();
     library.impl_("f", DispatchKey::CPU, KernelFunction::from_unboxed::<(Tensor,), Tensor>(f)).unwrap();
