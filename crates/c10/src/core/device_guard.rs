@@ -2,11 +2,9 @@
 
 use std::ffi::c_void;
 
-use parking_lot::RwLock;
-
 use crate::core::data_ptr::DataPtr;
-use crate::core::device::NUM_DEVICE_TYPES;
 use crate::core::event::EventFlag;
+use crate::core::registry::DeviceTypeTable;
 use crate::core::stream::Stream;
 use crate::{Device, DeviceIndex, DeviceType, Error, Result};
 
@@ -148,37 +146,31 @@ impl DeviceGuardImplInterface for NoOpDeviceGuardImpl {
     }
 }
 
-type GuardImpl = &'static dyn DeviceGuardImplInterface;
+/// A backend's implementation, registered for the life of the process.
+pub type GuardImpl = &'static dyn DeviceGuardImplInterface;
 
-static CPU_GUARD_IMPL: NoOpDeviceGuardImpl = NoOpDeviceGuardImpl(DeviceType::CPU);
-static META_GUARD_IMPL: NoOpDeviceGuardImpl = NoOpDeviceGuardImpl(DeviceType::Meta);
+static CPU_GUARD_IMPL: GuardImpl = &NoOpDeviceGuardImpl(DeviceType::CPU);
+static META_GUARD_IMPL: GuardImpl = &NoOpDeviceGuardImpl(DeviceType::Meta);
 
-static DEVICE_GUARD_IMPLS: RwLock<[Option<GuardImpl>; NUM_DEVICE_TYPES]> = {
-    let mut table: [Option<GuardImpl>; NUM_DEVICE_TYPES] = [None; NUM_DEVICE_TYPES];
-    table[DeviceType::CPU.as_index()] = Some(&CPU_GUARD_IMPL);
-    table[DeviceType::Meta.as_index()] = Some(&META_GUARD_IMPL);
-    RwLock::new(table)
-};
+static DEVICE_GUARD_IMPLS: DeviceTypeTable<GuardImpl> =
+    DeviceTypeTable::new().with(DeviceType::CPU, &CPU_GUARD_IMPL).with(DeviceType::Meta, &META_GUARD_IMPL);
 
-/// Makes `guard_impl` the one of a device type. The host's and the meta device's are fixed.
+/// Makes `guard_impl` the one of a device type.
 pub fn register_device_guard(type_: DeviceType, guard_impl: GuardImpl) {
-    DEVICE_GUARD_IMPLS.write()[type_.as_index()] = Some(guard_impl);
+    DEVICE_GUARD_IMPLS.set(type_, guard_impl);
 }
 
 /// The implementation of a device type.
 pub fn get_device_guard_impl(type_: DeviceType) -> Result<GuardImpl> {
-    match type_ {
-        // These two are not replaced in practice, and are asked for on every call.
-        DeviceType::CPU => Ok(&CPU_GUARD_IMPL),
-        DeviceType::Meta => Ok(&META_GUARD_IMPL),
-        other => DEVICE_GUARD_IMPLS.read()[other.as_index()]
-            .ok_or_else(|| Error::runtime(format!("ptr is not linked with support for {other} devices"))),
+    match DEVICE_GUARD_IMPLS.get(type_) {
+        Some(guard_impl) => Ok(*guard_impl),
+        None => Err(Error::runtime(format!("ptr is not linked with support for {type_} devices"))),
     }
 }
 
 /// True if a device type has an implementation.
 pub fn has_device_guard_impl(type_: DeviceType) -> bool {
-    DEVICE_GUARD_IMPLS.read()[type_.as_index()].is_some()
+    DEVICE_GUARD_IMPLS.get(type_).is_some()
 }
 
 /// Makes a device current until dropped.

@@ -144,7 +144,7 @@ macro_rules! truncate {
         #[inline(always)]
         fn $name(value: $float) -> $int {
             const LIMIT: $float = $limit;
-            if value >= -LIMIT && value < LIMIT {
+            if (-LIMIT..LIMIT).contains(&value) {
                 // SAFETY: the truncated value is in [-LIMIT, LIMIT), the range of the integer type.
                 unsafe { value.to_int_unchecked() }
             } else {

@@ -4,9 +4,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
-
-use crate::core::device::NUM_DEVICE_TYPES;
+use crate::core::fork_safe_mutex::{ForkSafeMutex, ForkSafeMutexGuard};
+use crate::core::registry::DeviceTypeTable;
 use crate::{Device, DeviceType, DispatchKeySet, Error, Result};
 
 /// The seed of a generator that nobody seeded.
@@ -54,7 +53,7 @@ struct Shared {
     /// Immutable after construction, readable without the lock.
     device: Device,
     key_set: DispatchKeySet,
-    state: Mutex<Box<dyn GeneratorImpl>>,
+    state: ForkSafeMutex<Box<dyn GeneratorImpl>>,
 }
 
 /// A shared handle to a generator. Clones share the state; `clone_generator` makes an independent one.
@@ -67,12 +66,12 @@ impl Generator {
         Generator(Arc::new(Shared {
             device: generator.device(),
             key_set: generator.key_set(),
-            state: Mutex::new(generator),
+            state: ForkSafeMutex::new(generator),
         }))
     }
 
     /// The generator, for as long as the lock is held. A kernel takes it once for all of its numbers.
-    pub fn lock(&self) -> MutexGuard<'_, Box<dyn GeneratorImpl>> {
+    pub fn lock(&self) -> ForkSafeMutexGuard<'_, Box<dyn GeneratorImpl>> {
         self.0.state.lock()
     }
 
@@ -151,10 +150,8 @@ impl Generator {
     /// # Safety
     /// Only in a forked child, before it starts threads, and not while the calling thread holds the lock.
     pub unsafe fn after_fork_in_child(&self) {
-        if self.0.state.is_locked() {
-            // SAFETY: the holder does not exist in this process (the caller's promise).
-            unsafe { self.0.state.force_unlock() };
-        }
+        // SAFETY: passed on.
+        unsafe { self.0.state.unlock_after_fork() };
     }
 }
 
@@ -183,18 +180,16 @@ pub fn get_non_deterministic_random() -> Result<u64> {
 /// Makes or finds the default generator of a device (an index of -1: of the current one).
 pub type DefaultGeneratorFn = fn(Device) -> Result<Generator>;
 
-static DEFAULT_GENERATORS: RwLock<[Option<DefaultGeneratorFn>; NUM_DEVICE_TYPES]> =
-    RwLock::new([None; NUM_DEVICE_TYPES]);
+static DEFAULT_GENERATORS: DeviceTypeTable<DefaultGeneratorFn> = DeviceTypeTable::new();
 
 /// Says how to get at the default generators of a device type.
 pub fn register_default_generator(type_: DeviceType, get: DefaultGeneratorFn) {
-    DEFAULT_GENERATORS.write()[type_.as_index()] = Some(get);
+    DEFAULT_GENERATORS.set(type_, get);
 }
 
 /// The default generator of a device.
 pub fn get_default_generator(device: Device) -> Result<Generator> {
-    let get = DEFAULT_GENERATORS.read()[device.type_.as_index()];
-    match get {
+    match DEFAULT_GENERATORS.get(device.type_) {
         Some(get) => get(device),
         None => Err(Error::runtime(format!("{} device type has no default generator", device.type_))),
     }

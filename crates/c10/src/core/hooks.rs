@@ -1,10 +1,9 @@
 //! `AcceleratorHooksInterface`: what else the core asks of a backend (availability, pinned memory, generators).
 
-use parking_lot::RwLock;
-
 use crate::core::allocator::Allocator;
 use crate::core::device::NUM_DEVICE_TYPES;
 use crate::core::generator::Generator;
+use crate::core::registry::DeviceTypeTable;
 use crate::{Device, DeviceIndex, DeviceType, Error, Result};
 
 /// What a backend offers beyond kernels. Everything has a default: absent.
@@ -84,33 +83,30 @@ static NO_HOOKS: [NoHooks; NUM_DEVICE_TYPES] = {
 
 type Hooks = &'static dyn AcceleratorHooksInterface;
 
-static HOOKS: RwLock<[Option<Hooks>; NUM_DEVICE_TYPES]> = RwLock::new([None; NUM_DEVICE_TYPES]);
+static HOOKS: DeviceTypeTable<Hooks> = DeviceTypeTable::new();
 
 /// Makes `hooks` the ones of their device type.
 pub fn register_accelerator_hooks(hooks: Hooks) {
-    HOOKS.write()[hooks.device_type().as_index()] = Some(hooks);
+    HOOKS.set(hooks.device_type(), hooks);
 }
 
 /// The hooks of a device type; where none are registered, hooks that have nothing.
 pub fn get_accelerator_hooks(type_: DeviceType) -> Hooks {
-    let index = type_.as_index();
-    HOOKS.read()[index].unwrap_or(&NO_HOOKS[index])
+    HOOKS.get(type_).copied().unwrap_or(&NO_HOOKS[type_.as_index()])
 }
 
 /// The accelerator this process has: the first built device type with hooks. With `check_available`, only one that
 /// has a usable device.
 pub fn get_accelerator(check_available: bool) -> Option<DeviceType> {
     HOOKS
-        .read()
         .iter()
-        .flatten()
         .find(|hooks| hooks.is_built() && (!check_available || hooks.is_available()))
         .map(|hooks| hooks.device_type())
 }
 
 /// True if host memory at this address is page-locked by any backend.
 pub fn is_pinned_ptr(data: *const u8) -> bool {
-    HOOKS.read().iter().flatten().any(|hooks| hooks.is_pinned_ptr(data))
+    HOOKS.iter().any(|hooks| hooks.is_pinned_ptr(data))
 }
 
 #[cfg(test)]

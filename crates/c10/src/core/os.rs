@@ -2,6 +2,7 @@
 
 use std::io;
 use std::ptr;
+use std::sync::atomic::AtomicU32;
 
 /// Maps `nbytes` of zeroed private memory at a multiple of `align` (a power of two). Both are multiples of the page size.
 ///
@@ -97,6 +98,37 @@ fn sysconf(name: libc::c_int) -> Option<usize> {
 pub(crate) fn random_bytes(buffer: &mut [u8]) -> io::Result<()> {
     use std::io::Read;
     std::fs::File::open("/dev/urandom")?.read_exact(buffer)
+}
+
+/// Sleeps while a word has a value; may return early.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the word outlives the call; the kernel compares it and sleeps, without a timeout.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+            value,
+            ptr::null::<libc::timespec>(),
+        );
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (word, value);
+        std::thread::yield_now();
+    }
+}
+
+/// Wakes one thread that sleeps on a word.
+pub(crate) fn futex_wake_one(word: &AtomicU32) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the kernel only uses the word's address, which may even be stale.
+    unsafe {
+        libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = word;
 }
 
 #[cfg(test)]

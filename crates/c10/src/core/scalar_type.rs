@@ -335,7 +335,7 @@ pub const fn can_cast(from: ScalarType, to: ScalarType) -> bool {
     if from.is_floating_point() && to.is_integral(false) {
         return false;
     }
-    !(matches!(to, Bool) && !matches!(from, Bool))
+    !matches!(to, Bool) || matches!(from, Bool)
 }
 
 /// Row of a dtype in `LATTICE`.

@@ -11,13 +11,12 @@ use std::mem;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-use parking_lot::Mutex;
-
 use super::config::Config;
 use super::large_cache::{LargeBlock, LargeCache};
 use super::size_class::{class_size, is_span_class, NUM_CLASSES, SPAN_SIZE};
 use super::stats::HeapStats;
 use crate::core::allocator::{MemoryStats, Stat};
+use crate::core::fork_safe_mutex::ForkSafeMutex;
 use crate::core::os;
 use crate::{Error, Result};
 
@@ -41,10 +40,10 @@ unsafe impl Send for FreeList {}
 pub(super) struct Heap {
     config: OnceLock<Result<Config, String>>,
     /// Free small and middle blocks by class.
-    classes: [Mutex<FreeList>; NUM_CLASSES],
+    classes: [ForkSafeMutex<FreeList>; NUM_CLASSES],
     /// Spans without blocks and without memory: addresses only.
-    empty_spans: Mutex<FreeList>,
-    large: Mutex<LargeCache>,
+    empty_spans: ForkSafeMutex<FreeList>,
+    large: ForkSafeMutex<LargeCache>,
     stats: HeapStats,
     /// Bytes obtained from the system.
     reserved: AtomicUsize,
@@ -66,9 +65,9 @@ impl Heap {
     pub(super) const fn new() -> Heap {
         Heap {
             config: OnceLock::new(),
-            classes: [const { Mutex::new(FreeList(Vec::new())) }; NUM_CLASSES],
-            empty_spans: Mutex::new(FreeList(Vec::new())),
-            large: Mutex::new(LargeCache::new()),
+            classes: [const { ForkSafeMutex::new(FreeList(Vec::new())) }; NUM_CLASSES],
+            empty_spans: ForkSafeMutex::new(FreeList(Vec::new())),
+            large: ForkSafeMutex::new(LargeCache::new()),
             stats: HeapStats::new(),
             reserved: AtomicUsize::new(0),
             reserved_peak: AtomicUsize::new(0),
@@ -382,33 +381,11 @@ impl Heap {
     /// # Safety
     /// Only in a forked child, before it starts threads.
     pub(super) unsafe fn after_fork_in_child(&self) {
-        for class in &self.classes {
-            // SAFETY: passed on.
-            let list = unsafe { unlock_after_fork(class) };
-            *class.lock() = list;
-        }
-        // SAFETY: passed on.
-        let spans = unsafe { unlock_after_fork(&self.empty_spans) };
-        *self.empty_spans.lock() = spans;
-        // SAFETY: passed on.
-        let large = unsafe { unlock_after_fork(&self.large) };
-        *self.large.lock() = large;
-    }
-}
-
-/// Unlocks a lock that a thread of the parent may have held; returns what it guarded if nobody held it, else an empty
-/// value (what was there is forgotten, as it may be half written).
-///
-/// # Safety
-/// Only in a forked child, before it starts threads.
-pub(super) unsafe fn unlock_after_fork<T: Default>(lock: &Mutex<T>) -> T {
-    match lock.try_lock() {
-        Some(mut guard) => mem::take(&mut *guard),
-        None => {
-            // SAFETY: the holder does not exist in this process, so no guard will unlock it.
-            unsafe { lock.force_unlock() };
-            mem::forget(mem::take(&mut *lock.lock()));
-            T::default()
+        // SAFETY: passed on, for each lock.
+        unsafe {
+            self.classes.iter().for_each(|list| list.reset_after_fork());
+            self.empty_spans.reset_after_fork();
+            self.large.reset_after_fork();
         }
     }
 }

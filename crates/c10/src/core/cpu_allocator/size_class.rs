@@ -57,16 +57,27 @@ pub(super) const fn is_span_class(class: usize) -> bool {
 /// The most blocks a thread keeps of a class.
 pub(super) const MAX_MAGAZINE: usize = 64;
 
-/// How many blocks a thread keeps of a class: 128 KiB worth, at least one.
-pub(super) const fn magazine_capacity(class: usize) -> usize {
-    let count = (128 << 10) / class_size(class);
-    if count > MAX_MAGAZINE {
-        MAX_MAGAZINE
-    } else if count < 1 {
-        1
-    } else {
-        count
+const MAGAZINE_CAPACITIES: [u8; NUM_CLASSES] = {
+    let mut capacities = [0; NUM_CLASSES];
+    let mut class = 0;
+    while class < NUM_CLASSES {
+        let count = (128 << 10) / class_size(class);
+        capacities[class] = if count > MAX_MAGAZINE {
+            MAX_MAGAZINE as u8
+        } else if count < 1 {
+            1
+        } else {
+            count as u8
+        };
+        class += 1;
     }
+    capacities
+};
+
+/// How many blocks a thread keeps of a class: 128 KiB worth, at least one.
+#[inline(always)]
+pub(super) const fn magazine_capacity(class: usize) -> usize {
+    MAGAZINE_CAPACITIES[class] as usize
 }
 
 #[cfg(test)]

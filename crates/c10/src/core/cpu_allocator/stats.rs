@@ -9,9 +9,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
 use crate::core::allocator::Stat;
+use crate::core::fork_safe_mutex::ForkSafeMutex;
 
 /// By how much a thread's share may differ from what the heap knows.
 const FLUSH_BYTES: i64 = 64 << 10;
@@ -78,7 +77,7 @@ impl ThreadCounters {
 #[derive(Default, Debug)]
 pub(super) struct HeapStats {
     /// The records of living threads.
-    threads: Mutex<Vec<Arc<ThreadCounters>>>,
+    threads: ForkSafeMutex<Vec<Arc<ThreadCounters>>>,
     /// What ended threads counted, and allocations by threads that are ending.
     retired: ThreadCounters,
     /// Bytes in use, as far as threads have told.
@@ -91,7 +90,7 @@ pub(super) struct HeapStats {
 impl HeapStats {
     pub(super) const fn new() -> HeapStats {
         HeapStats {
-            threads: Mutex::new(Vec::new()),
+            threads: ForkSafeMutex::new(Vec::new()),
             retired: ThreadCounters {
                 allocs: AtomicU64::new(0),
                 frees: AtomicU64::new(0),
@@ -213,7 +212,8 @@ impl HeapStats {
     /// Only in a forked child, before it starts threads.
     pub(super) unsafe fn after_fork_in_child(&self, own: Option<&Arc<ThreadCounters>>) {
         // SAFETY: passed on.
-        let known = unsafe { super::heap::unlock_after_fork(&self.threads) };
+        unsafe { self.threads.reset_after_fork() };
+        let known = std::mem::take(&mut *self.threads.lock());
         for counters in known {
             if !own.is_some_and(|own| Arc::ptr_eq(own, &counters)) {
                 self.flush(&counters);
