@@ -356,8 +356,7 @@ impl TensorIterator {
             let element_size = op.dtype().item_size() as i64;
             if let Some(tensor) = &op.tensor {
                 let strides = tensor.strides()?;
-                op.stride_bytes =
-                    perm.iter().map(|&dim| strides[dim].wrapping_mul(element_size)).collect();
+                op.stride_bytes = perm.iter().map(|&dim| strides[dim].wrapping_mul(element_size)).collect();
             }
         }
         Ok(())
@@ -461,8 +460,7 @@ impl TensorIterator {
                 }
                 check_in_storage(tensor, static_shape)?;
                 // Reading leaves a copy-on-write storage shared.
-                op.data =
-                    if op.is_output { tensor.data_ptr() } else { tensor.const_data_ptr().cast_mut() };
+                op.data = if op.is_output { tensor.data_ptr() } else { tensor.const_data_ptr().cast_mut() };
                 check!(
                     !op.data.is_null(),
                     "{}The tensor has a non-zero number of elements, but its data is not allocated yet.",

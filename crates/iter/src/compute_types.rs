@@ -1,8 +1,6 @@
 //! The build step that settles dtypes and devices: checks, the common dtype, and casts to and from it.
 
-use c10::{
-    can_cast, check, get_default_dtype, internal_assert, Device, Result, ScalarType,
-};
+use c10::{can_cast, check, get_default_dtype, internal_assert, Device, Result, ScalarType};
 
 use crate::cast::{cast_single_element, to_dtype};
 use crate::config::TensorIteratorConfig;

@@ -83,7 +83,8 @@ impl TensorIterator {
 
     /// The dtype of the computation; the first operand's when none was computed.
     pub fn common_dtype(&self) -> ScalarType {
-        self.common_dtype.unwrap_or_else(|| self.operands.first().map_or(ScalarType::Float, OperandInfo::dtype))
+        self.common_dtype
+            .unwrap_or_else(|| self.operands.first().map_or(ScalarType::Float, OperandInfo::dtype))
     }
 
     /// The device of the computation.

@@ -17,6 +17,7 @@ mod loops;
 pub mod mem_overlap;
 mod operand;
 pub mod parallel;
+mod plan;
 mod presets;
 mod reduce;
 mod resize;
@@ -34,6 +35,7 @@ pub use mem_overlap::{
     assert_no_internal_overlap, assert_no_overlap, assert_no_partial_overlap, get_overlap_status,
     has_internal_overlap, MemOverlap, MemOverlapStatus,
 };
+pub use plan::IndexPlan;
 pub use reduce::{make_dim_mask, make_reduction, shape_from_dim_mask, ReducedElements};
 pub use resize::{resize_impl, resize_output};
 pub use structured_outputs::{type_meta_name, StructuredOutputs};

@@ -141,7 +141,13 @@ impl ReducedElements<'_> {
         if self.numel() != 0 && self.numel() <= chunk {
             return Ok(Some(map(self)));
         }
-        parallel::parallel_reduce(self.begin, self.end, chunk, &|begin, end| map(&self.part(begin, end)), combine)
+        parallel::parallel_reduce(
+            self.begin,
+            self.end,
+            chunk,
+            &|begin, end| map(&self.part(begin, end)),
+            combine,
+        )
     }
 
     fn part(&self, begin: usize, end: usize) -> ReducedElements<'_> {
@@ -159,10 +165,7 @@ impl TensorIterator {
     ///
     /// Calls run on several threads when there are many outputs; with few, [`ReducedElements::fold_chunks`] is what
     /// uses the threads.
-    pub fn foreach_reduced_elt(
-        &self,
-        f: &(dyn Fn(&ReducedElements<'_>) -> Result<()> + Sync),
-    ) -> Result<()> {
+    pub fn foreach_reduced_elt(&self, f: &(dyn Fn(&ReducedElements<'_>) -> Result<()> + Sync)) -> Result<()> {
         internal_assert!(self.ninputs() == 1 && self.noutputs() >= 1, "{}: not a reduction", self.op_name);
         let walk = self.walk();
         let (reduced_shape, output_shape) = walk.shape().split_at(self.num_reduce_dims());
@@ -180,7 +183,14 @@ impl TensorIterator {
                     walk.advance_in_dim(&mut outputs, reduced_shape.len() + dim, i);
                 }
                 let input = outputs.pop().unwrap_or(std::ptr::null_mut());
-                f(&ReducedElements { outputs, input, shape: reduced_shape, strides, begin: 0, end: reduced_numel })?;
+                f(&ReducedElements {
+                    outputs,
+                    input,
+                    shape: reduced_shape,
+                    strides,
+                    begin: 0,
+                    end: reduced_numel,
+                })?;
                 counter.increment(1, 1);
             }
             Ok(())
@@ -199,7 +209,11 @@ impl TensorIterator {
     /// With many outputs, threads take different ones. With few, the reduced elements are cut into fixed pieces,
     /// each reduced into a buffer of its own; that needs input and output of one dtype.
     pub fn parallel_reduce(&self, loop_: Loop2d<'_>) -> Result<()> {
-        internal_assert!(self.ninputs() == 1 && self.noutputs() == 1, "{}: not a simple reduction", self.op_name);
+        internal_assert!(
+            self.ninputs() == 1 && self.noutputs() == 1,
+            "{}: not a simple reduction",
+            self.op_name
+        );
         let numel = self.numel();
         if numel == 0 {
             return Ok(());
@@ -260,7 +274,8 @@ impl TensorIterator {
         // Words of 16 bytes, for the alignment of any element.
         let words_per_piece = buffer_nbytes.div_ceil(size_of::<u128>());
         let mut buffer = vec![0_u128; words_per_piece * pieces];
-        let output = Walk::new(&output_shape, SmallVec::from_slice(&walk.base()[..1]), |d, _| output_stride(d));
+        let output =
+            Walk::new(&output_shape, SmallVec::from_slice(&walk.base()[..1]), |d, _| output_stride(d));
         let pieces_of_buffer = Buffer { base: buffer.as_mut_ptr(), words_per_piece };
         parallel::parallel_for(0, size, grain, &|begin, end| {
             let base = pieces_of_buffer.piece(begin / grain);
@@ -301,7 +316,8 @@ impl Buffer {
 fn copy_elements(data: &[*mut u8], strides: &[i64], size0: usize, size1: usize, element_size: usize) {
     for j in 0..size1 as i64 {
         for i in 0..size0 as i64 {
-            let at = |arg: usize| data[arg].wrapping_offset((i * strides[arg] + j * strides[2 + arg]) as isize);
+            let at =
+                |arg: usize| data[arg].wrapping_offset((i * strides[arg] + j * strides[2 + arg]) as isize);
             // SAFETY: both walks stay in their operands: an output that `check_in_storage` passed, and a buffer made
             // for the same shape; the buffer is new, so they do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(at(1), at(0), element_size) };

@@ -3,7 +3,10 @@
 //! A meta function says which outputs there are; whether they are made (`add`), given (`add.out`) or are the input
 //! itself (`add_`) is decided here, once for all operators.
 
-use c10::{check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType, SmallVec, Tensor, TensorOptions};
+use c10::{
+    check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType, SmallVec,
+    Tensor, TensorOptions,
+};
 
 use crate::cast::copy_into;
 use crate::empty::empty_strided;
@@ -78,8 +81,11 @@ impl StructuredOutputs {
         options: TensorOptions,
     ) -> Result<()> {
         self.set_output(i, sizes, strides, options)?;
-        let wanted =
-            if strides.is_empty() { compute_contiguous_strides(sizes) } else { DimVector::from_slice(strides) };
+        let wanted = if strides.is_empty() {
+            compute_contiguous_strides(sizes)
+        } else {
+            DimVector::from_slice(strides)
+        };
         let slot = &mut self.slots[i];
         if let Some(output) = slot.output.as_ref().filter(|_| self.mode != Mode::Functional) {
             if *output.strides()? != *wanted {

@@ -12,7 +12,8 @@ use super::pool;
 const MAX_HANDLERS: usize = 16;
 
 // An array of atomics rather than a locked list: the child must not take a lock that another thread may have held.
-static HANDLERS: [AtomicPtr<()>; MAX_HANDLERS] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_HANDLERS];
+static HANDLERS: [AtomicPtr<()>; MAX_HANDLERS] =
+    [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_HANDLERS];
 static NUM_HANDLERS: AtomicUsize = AtomicUsize::new(0);
 
 /// Calls `handler` in every forked child, before `fork` returns there.

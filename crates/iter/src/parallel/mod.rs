@@ -26,12 +26,7 @@ pub const GRAIN_SIZE: usize = 32768;
 /// Calls `f(begin, end)` for consecutive pieces of at most `grain` indices that cover `begin..end`.
 ///
 /// Pieces run on several threads in any order. See Note [Results do not depend on the number of threads].
-pub fn parallel_for(
-    begin: usize,
-    end: usize,
-    grain: usize,
-    f: &(dyn Fn(usize, usize) + Sync),
-) -> Result<()> {
+pub fn parallel_for(begin: usize, end: usize, grain: usize, f: &(dyn Fn(usize, usize) + Sync)) -> Result<()> {
     parallel_for_result(begin, end, grain, &|piece_begin, piece_end| {
         f(piece_begin, piece_end);
         Ok(())
@@ -106,3 +101,14 @@ fn panic_error(payload: &(dyn Any + Send)) -> Error {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+pub(crate) mod tests_support {
+    use parking_lot::{Mutex, MutexGuard};
+
+    /// Held by tests that change the number of threads, or fork.
+    pub(crate) fn thread_count_lock() -> MutexGuard<'static, ()> {
+        static LOCK: Mutex<()> = Mutex::new(());
+        LOCK.lock()
+    }
+}

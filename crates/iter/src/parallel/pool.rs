@@ -95,11 +95,7 @@ pub fn thread_num() -> usize {
 }
 
 /// Runs `body(0) … body(pieces - 1)` on the calling thread and at most `helpers` workers.
-pub(super) fn run(
-    helpers: usize,
-    pieces: usize,
-    body: &(dyn Fn(usize) -> Result<()> + Sync),
-) -> Result<()> {
+pub(super) fn run(helpers: usize, pieces: usize, body: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let pool = pool();
     let job = Job {
         body,
@@ -227,12 +223,11 @@ impl Pool {
                 sleeping: AtomicBool::new(false),
                 thread: OnceLock::new(),
             }));
-            let spawned =
-                thread::Builder::new().name(format!("ptr-worker-{}", index + 1)).spawn(move || {
-                    THREAD_NUM.set(index + 1);
-                    IN_PARALLEL_REGION.set(true);
-                    worker_loop(worker);
-                });
+            let spawned = thread::Builder::new().name(format!("ptr-worker-{}", index + 1)).spawn(move || {
+                THREAD_NUM.set(index + 1);
+                IN_PARALLEL_REGION.set(true);
+                worker_loop(worker);
+            });
             let Ok(handle) = spawned else {
                 // The system has no more threads; fewer workers change the speed, not the result.
                 return;
