@@ -31,15 +31,13 @@ pub enum FileKind {
 
 impl FileKind {
     /// Looks at `bytes`, the whole file.
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn of(bytes: &Bytes) -> Self {
         if bytes.starts_with(b"PK\x03\x04") {
-            // The directory at the end is plain text as far as names go.
-            let tail = &bytes[bytes.len().saturating_sub(1 << 16)..];
-            let marker = b"/constants.pkl";
-            if tail.windows(marker.len()).any(|w| w == marker) {
-                return FileKind::TorchScript;
-            }
-            return FileKind::Zip;
+            return match ZipReader::new(bytes.clone(), &Limits::default()) {
+                Ok(zip) if is_torchscript(&zip) => FileKind::TorchScript,
+                // Also for a damaged one: opening it says what is wrong.
+                _ => FileKind::Zip,
+            };
         }
         if bytes.get(257..262) == Some(b"ustar") {
             return FileKind::Tar;
@@ -49,6 +47,12 @@ impl FileKind {
         }
         FileKind::Unknown
     }
+}
+
+/// Programs keep their constants in a record of their own, which checkpoints do not have.
+fn is_torchscript(zip: &ZipReader) -> bool {
+    let name = zip.entries().first().and_then(|e| e.name.split_once('/'));
+    name.is_some_and(|(name, _)| zip.entry(&format!("{name}/constants.pkl")).is_some())
 }
 
 /// The order of the bytes in the storages of a file.
@@ -368,17 +372,18 @@ mod tests {
 
     #[test]
     fn kinds_are_told_by_content() {
-        assert_eq!(FileKind::of(&checkpoint(b"little", &[])), FileKind::Zip);
-        assert_eq!(FileKind::of(b"hello"), FileKind::Unknown);
-        assert_eq!(FileKind::of(b""), FileKind::Unknown);
+        let kind = |data: Vec<u8>| FileKind::of(&Bytes::from_vec(data));
+        assert_eq!(kind(checkpoint(b"little", &[])), FileKind::Zip);
+        assert_eq!(kind(b"hello".to_vec()), FileKind::Unknown);
+        assert_eq!(kind(Vec::new()), FileKind::Unknown);
         let mut tar = vec![0; 512];
         tar[257..262].copy_from_slice(b"ustar");
-        assert_eq!(FileKind::of(&tar), FileKind::Tar);
+        assert_eq!(kind(tar.clone()), FileKind::Tar);
         let mut writer = ArchiveWriter::new(Vec::new(), "m").unwrap();
         writer.write_record("data.pkl", b"N.").unwrap();
         writer.write_record("constants.pkl", b").").unwrap();
         let script = writer.finish().unwrap();
-        assert_eq!(FileKind::of(&script), FileKind::TorchScript);
+        assert_eq!(kind(script.clone()), FileKind::TorchScript);
         assert_eq!(Archive::from_vec(script).unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(Archive::from_vec(tar).unwrap_err().kind(), ErrorKind::Unsupported);
         assert_eq!(Archive::from_vec(vec![]).unwrap_err().kind(), ErrorKind::UnknownFormat);

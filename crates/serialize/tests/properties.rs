@@ -155,8 +155,6 @@ fn checkpoint() -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
     #[test]
     fn values_survive(recipe in recipe()) {
         let pickle = pickle_of(&recipe);

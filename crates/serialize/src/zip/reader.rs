@@ -60,6 +60,8 @@ impl ZipReader {
 
         let mut entries = Vec::with_capacity(count);
         let mut by_name = HashMap::with_capacity(count);
+        // Records that share bytes would let a small file stand for a large amount of data.
+        let mut stored = 0u64;
         let mut cursor = Cursor::new(&bytes, directory.range.clone());
         for index in 0..count {
             let entry = read_central_header(&mut cursor)?;
@@ -67,7 +69,15 @@ impl ZipReader {
                 // Two readers could pick different ones, so neither is trustworthy.
                 return Err(error!(Corrupt, "the zip directory lists a name twice").in_record(entry.name));
             }
+            stored = stored.saturating_add(entry.compressed_nbytes);
             entries.push(entry);
+        }
+        if stored > bytes.len() as u64 {
+            return Err(error!(
+                Corrupt,
+                "the records have {stored} bytes together and the file has {}; it is truncated, or records overlap",
+                bytes.len()
+            ));
         }
         Ok(ZipReader { bytes, entries, by_name })
     }
@@ -417,14 +427,21 @@ mod tests {
 
     #[test]
     fn a_size_past_the_end_is_an_error() {
-        let mut bytes = archive();
-        // The sizes in the first central header.
-        let at = bytes.windows(4).position(|w| w == CENTRAL_HEADER.to_le_bytes()).unwrap();
-        bytes[at + 20..at + 24].copy_from_slice(&0x7fff_ffffu32.to_le_bytes());
-        bytes[at + 24..at + 28].copy_from_slice(&0x7fff_ffffu32.to_le_bytes());
-        let zip = open(bytes).unwrap();
+        let with_size = |nbytes: u32| {
+            let mut bytes = archive();
+            // The sizes in the first central header.
+            let at = bytes.windows(4).position(|w| w == CENTRAL_HEADER.to_le_bytes()).unwrap();
+            bytes[at + 20..at + 24].copy_from_slice(&nbytes.to_le_bytes());
+            bytes[at + 24..at + 28].copy_from_slice(&nbytes.to_le_bytes());
+            bytes
+        };
+        let error = open(with_size(0x7fff_ffff)).unwrap_err();
+        assert!(error.message().contains("together"), "{error}");
+        // Less than the file, and still past its end from where the record is.
+        let nbytes = archive().len() as u32 - 50;
+        let zip = open(with_size(nbytes)).unwrap();
         let error = zip.read(zip.entry("a/x").unwrap()).unwrap_err();
-        assert!(error.message().contains("expected 2147483647 bytes"), "{error}");
+        assert!(error.message().contains(&format!("expected {nbytes} bytes")), "{error}");
     }
 
     #[test]
