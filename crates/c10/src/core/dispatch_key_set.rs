@@ -106,7 +106,9 @@ impl DispatchKeySet {
         if functionality == 0 {
             return Self(0);
         }
-        Self(1 << (NUM_BACKENDS as u64 + functionality - 1) | Self::from_backend(key.to_backend_component()).0)
+        Self(
+            1 << (NUM_BACKENDS as u64 + functionality - 1) | Self::from_backend(key.to_backend_component()).0,
+        )
     }
 
     /// The set of several keys.
@@ -248,7 +250,9 @@ impl DispatchKeySet {
             .filter(move |&key| self.has(key));
         functionalities.flat_map(move |key| {
             let per_backend = key.is_per_backend_functionality();
-            let backends = BackendComponent::all().iter().filter(move |&&backend| per_backend && self.has_backend(backend));
+            let backends = BackendComponent::all()
+                .iter()
+                .filter(move |&&backend| per_backend && self.has_backend(backend));
             let runtime = backends.map(move |&backend| key.to_runtime_per_backend_functionality_key(backend));
             runtime.chain((!per_backend).then_some(key))
         })
@@ -378,7 +382,8 @@ pub const python_ks: DispatchKeySet =
 pub const after_autograd_keyset: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::AutogradOther);
 
 /// Everything below ADInplaceOrView.
-pub const after_ADInplaceOrView_keyset: DispatchKeySet = DispatchKeySet::full_after(DispatchKey::ADInplaceOrView);
+pub const after_ADInplaceOrView_keyset: DispatchKeySet =
+    DispatchKeySet::full_after(DispatchKey::ADInplaceOrView);
 
 /// Everything below Functionalize.
 pub const after_func_keyset: DispatchKeySet =
@@ -516,7 +521,13 @@ mod tests {
     #[test]
     fn a_set_is_a_cross_product() {
         let keys = DispatchKeySet::from_keys(&[CPU, AutogradCPU]);
-        assert!(keys.has(CPU) && keys.has(AutogradCPU) && keys.has(Dense) && !keys.has(CUDA) && !keys.has(SparseCPU));
+        assert!(
+            keys.has(CPU)
+                && keys.has(AutogradCPU)
+                && keys.has(Dense)
+                && !keys.has(CUDA)
+                && !keys.has(SparseCPU)
+        );
         assert_eq!(keys.iter().collect::<Vec<_>>(), [CPU, AutogradCPU]);
         assert_eq!(keys.to_string(), "DispatchKeySet(CPU, AutogradCPU)");
         let both = keys | CUDA.into();
@@ -549,7 +560,8 @@ mod tests {
             state ^= state << 13;
             state ^= state >> 7;
             state ^= state << 17;
-            let keys = DispatchKeySet::from_raw_repr(state) & DispatchKeySet::FULL | BackendComponent::CPUBit.into();
+            let keys =
+                DispatchKeySet::from_raw_repr(state) & DispatchKeySet::FULL | BackendComponent::CPUBit.into();
             let key = keys.highest_priority_type_id();
             assert_eq!(keys.runtime_index(), dispatch_table_index_for_key(key), "{keys}");
             assert_eq!(keys.iter().last().unwrap_or(Undefined), key);

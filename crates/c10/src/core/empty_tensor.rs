@@ -3,8 +3,8 @@
 use crate::core::tensor_impl::TensorImpl;
 use crate::{
     check_sizes_nonnegative, compute_storage_nbytes, compute_storage_nbytes_contiguous,
-    compute_strides_for_memory_format, get_allocator, Allocator, Device, DeviceType, DispatchKey, DispatchKeySet,
-    MemoryFormat, Result, ScalarType, Storage, Tensor,
+    compute_strides_for_memory_format, get_allocator, Allocator, Device, DeviceType, DispatchKey,
+    DispatchKeySet, MemoryFormat, Result, ScalarType, Storage, Tensor,
 };
 
 /// An uninitialised tensor with the given strides, in a resizable storage of exactly the bytes they reach.
@@ -19,7 +19,8 @@ pub fn empty_strided_generic(
     let nbytes = compute_storage_nbytes(sizes, strides, dtype.item_size(), 0)?;
     let storage = Storage::new(nbytes, allocator, true)?;
     let device = storage.device();
-    let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(sizes, strides, 0)?;
+    let tensor =
+        TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(sizes, strides, 0)?;
     Ok(tensor.into())
 }
 

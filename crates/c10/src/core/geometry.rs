@@ -96,8 +96,12 @@ pub fn compute_strides_for_memory_format(sizes: &[i64], format: MemoryFormat) ->
         MemoryFormat::ChannelsLast if sizes.len() == 4 => get_channels_last_strides_2d(sizes),
         MemoryFormat::ChannelsLast => bail!(Runtime, "required rank 4 tensor to use channels_last format"),
         MemoryFormat::ChannelsLast3d if sizes.len() == 5 => get_channels_last_strides_3d(sizes),
-        MemoryFormat::ChannelsLast3d => bail!(Runtime, "required rank 5 tensor to use channels_last_3d format"),
-        MemoryFormat::Preserve => bail!(Runtime, "unsupported memory format preserve_format: it needs an input tensor"),
+        MemoryFormat::ChannelsLast3d => {
+            bail!(Runtime, "required rank 5 tensor to use channels_last_3d format")
+        }
+        MemoryFormat::Preserve => {
+            bail!(Runtime, "unsupported memory format preserve_format: it needs an input tensor")
+        }
     }
 }
 
@@ -154,7 +158,12 @@ fn to_nbytes(elements: u64, itemsize: usize) -> Option<usize> {
 }
 
 /// The bytes a storage needs for a strided tensor that starts at `storage_offset`.
-pub fn compute_storage_nbytes(sizes: &[i64], strides: &[i64], itemsize: usize, storage_offset: i64) -> Result<usize> {
+pub fn compute_storage_nbytes(
+    sizes: &[i64],
+    strides: &[i64],
+    itemsize: usize,
+    storage_offset: i64,
+) -> Result<usize> {
     // A zero anywhere wins over overflow elsewhere.
     if sizes.contains(&0) {
         return Ok(0);
@@ -164,13 +173,19 @@ pub fn compute_storage_nbytes(sizes: &[i64], strides: &[i64], itemsize: usize, s
         .and_then(|elements| to_nbytes(elements, itemsize));
     match nbytes {
         Some(nbytes) => Ok(nbytes),
-        None => bail!(Runtime, "Storage size calculation overflowed with sizes={sizes:?} and strides={strides:?}"),
+        None => {
+            bail!(Runtime, "Storage size calculation overflowed with sizes={sizes:?} and strides={strides:?}")
+        }
     }
 }
 
 /// The bytes a storage needs for a contiguous tensor that starts at `storage_offset`.
 #[inline]
-pub fn compute_storage_nbytes_contiguous(sizes: &[i64], itemsize: usize, storage_offset: i64) -> Result<usize> {
+pub fn compute_storage_nbytes_contiguous(
+    sizes: &[i64],
+    itemsize: usize,
+    storage_offset: i64,
+) -> Result<usize> {
     let nbytes = multiply_integers(sizes).ok().and_then(|numel| match numel {
         0 => Some(0),
         numel => {
@@ -203,7 +218,10 @@ pub fn check_in_bounds_for_storage(
         );
     }
     if strides.iter().any(|&stride| stride < 0) {
-        bail!(Runtime, "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}");
+        bail!(
+            Runtime,
+            "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}"
+        );
     }
     if storage_offset < 0 {
         bail!(Runtime, "Tensor: invalid storage offset {storage_offset}");

@@ -217,7 +217,10 @@ mod tests {
         let before = tls_local_dispatch_key_set();
         let outer = ExcludeDispatchKeyGuard::new(DispatchKey::Python);
         {
-            let _inner = ExcludeDispatchKeyGuard::new(DispatchKeySet::from_keys(&[DispatchKey::Python, DispatchKey::Tracer]));
+            let _inner = ExcludeDispatchKeyGuard::new(DispatchKeySet::from_keys(&[
+                DispatchKey::Python,
+                DispatchKey::Tracer,
+            ]));
             assert!(tls_is_dispatch_key_excluded(DispatchKey::Tracer));
         }
         assert!(tls_is_dispatch_key_excluded(DispatchKey::Python));
@@ -248,7 +251,8 @@ mod tests {
     fn below_autograd() {
         let _guard = AutoDispatchBelowAutograd::new();
         let tls = tls_local_dispatch_key_set();
-        let call = (DispatchKeySet::from_keys(&[DispatchKey::CPU, DispatchKey::AutogradCPU]) | tls.included) - tls.excluded;
+        let call = (DispatchKeySet::from_keys(&[DispatchKey::CPU, DispatchKey::AutogradCPU]) | tls.included)
+            - tls.excluded;
         assert_eq!(call.highest_priority_type_id(), DispatchKey::ADInplaceOrView);
     }
 }

@@ -53,9 +53,9 @@ static INTERPRETER: OnceLock<&'static dyn PyInterpreter> = OnceLock::new();
 
 /// Registers the interpreter of this process, once.
 pub fn set_py_interpreter(interpreter: &'static dyn PyInterpreter) -> Result<()> {
-    INTERPRETER
-        .set(interpreter)
-        .map_err(|_| Error::runtime(format!("a Python interpreter is already registered: {}", interpreter.name())))
+    INTERPRETER.set(interpreter).map_err(|_| {
+        Error::runtime(format!("a Python interpreter is already registered: {}", interpreter.name()))
+    })
 }
 
 /// The registered interpreter.

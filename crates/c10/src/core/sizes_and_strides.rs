@@ -168,7 +168,10 @@ impl Drop for SizesAndStrides {
 
 impl std::fmt::Debug for SizesAndStrides {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SizesAndStrides").field("sizes", &self.sizes()).field("strides", &self.strides()).finish()
+        f.debug_struct("SizesAndStrides")
+            .field("sizes", &self.sizes())
+            .field("strides", &self.strides())
+            .finish()
     }
 }
 

@@ -50,7 +50,12 @@ pub struct StorageImpl {
 }
 
 impl StorageImpl {
-    fn with_owner(owner: Owner, nbytes: usize, allocator: Option<&'static dyn Allocator>, resizable: bool) -> Self {
+    fn with_owner(
+        owner: Owner,
+        nbytes: usize,
+        allocator: Option<&'static dyn Allocator>,
+        resizable: bool,
+    ) -> Self {
         let (data, device, is_cow) = match &owner {
             Owner::Unique(data) => (data.get(), data.device(), false),
             Owner::CopyOnWrite(data) => (data.get(), data.device(), true),
@@ -207,7 +212,8 @@ impl StorageImpl {
                 shared
             }
         };
-        let mut clone = Self::with_owner(Owner::CopyOnWrite(shared), self.nbytes(), self.allocator, self.is_resizable());
+        let mut clone =
+            Self::with_owner(Owner::CopyOnWrite(shared), self.nbytes(), self.allocator, self.is_resizable());
         clone.guarded.get_mut().sym_nbytes = guarded.sym_nbytes.clone();
         Storage(IntrusivePtr::new(clone))
     }

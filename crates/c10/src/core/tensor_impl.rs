@@ -17,7 +17,7 @@ mod version;
 mod vtable;
 
 pub use version::VariableVersion;
-pub use vtable::{TensorImplVTable, STRIDED_VTABLE};
+pub use vtable::{ReadDims, ShallowCopyAndDetach, TensorImplVTable, STRIDED_VTABLE};
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -33,8 +33,8 @@ use crate::core::dispatch_key_set::{
 };
 use crate::util::intrusive_ptr::{IntrusivePtrTarget, RefCount};
 use crate::{
-    AutogradMetaInterface, BackendComponent, ContiguityFlags, Device, DispatchKey, DispatchKeySet, InferenceMode,
-    PyObjectSlot, ScalarType, SizesAndStrides, Storage,
+    AutogradMetaInterface, BackendComponent, ContiguityFlags, Device, DispatchKey, DispatchKeySet,
+    InferenceMode, PyObjectSlot, ScalarType, SizesAndStrides, Storage,
 };
 
 /// State of a tensor kind, behind [`TensorImpl::extra`].
@@ -95,7 +95,8 @@ fn keys_of_new_tensor(key_set: DispatchKeySet) -> DispatchKeySet {
         let mut table = [(DispatchKeySet::EMPTY, DispatchKeySet::EMPTY); 17];
         let mut i = 0;
         while i < 17 {
-            let backend = if i == 0 { BackendComponent::InvalidBit } else { BackendComponent::from_index(i - 1) };
+            let backend =
+                if i == 0 { BackendComponent::InvalidBit } else { BackendComponent::from_index(i - 1) };
             table[i] = (
                 get_autograd_related_key_set_from_backend(backend),
                 get_autocast_related_key_set_from_backend(backend),
@@ -138,7 +139,12 @@ impl TensorImpl {
     }
 
     /// A view: its key set is that of its base, whatever mode the thread is in.
-    pub fn new_view(storage: Option<Storage>, key_set: DispatchKeySet, dtype: ScalarType, device: Device) -> Self {
+    pub fn new_view(
+        storage: Option<Storage>,
+        key_set: DispatchKeySet,
+        dtype: ScalarType,
+        device: Device,
+    ) -> Self {
         Self::with_keys(&STRIDED_VTABLE, storage, key_set, dtype, device, None)
     }
 
@@ -354,9 +360,8 @@ unsafe impl IntrusivePtrTarget for TensorImpl {
     unsafe fn release_resources(&self) {
         self.run_release_hook();
         // SAFETY: no strong pointer is left, and weak ones do not reach the contents, so access is exclusive.
-        let (autograd_meta, storage) = unsafe {
-            ((*self.autograd_meta.get()).take(), (*self.metadata.get()).storage.take())
-        };
+        let (autograd_meta, storage) =
+            unsafe { ((*self.autograd_meta.get()).take(), (*self.metadata.get()).storage.take()) };
         drop(autograd_meta);
         drop(storage);
     }
@@ -387,7 +392,12 @@ mod tests {
     fn keys_follow_the_mode() {
         let cpu = DispatchKeySet::from_key(DispatchKey::CPU);
         let keys = keys_of_new_tensor(cpu);
-        for key in [DispatchKey::CPU, DispatchKey::AutogradCPU, DispatchKey::ADInplaceOrView, DispatchKey::AutocastCPU] {
+        for key in [
+            DispatchKey::CPU,
+            DispatchKey::AutogradCPU,
+            DispatchKey::ADInplaceOrView,
+            DispatchKey::AutocastCPU,
+        ] {
             assert!(keys.has(key), "{key}");
         }
         let nested = keys_of_new_tensor(DispatchKeySet::from_key(DispatchKey::NestedTensorCPU));

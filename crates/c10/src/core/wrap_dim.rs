@@ -66,7 +66,10 @@ mod tests {
             message(5, 0, true).as_deref(),
             Some("Dimension out of range (expected to be in range of [-1, 0], but got 5)")
         );
-        assert_eq!(message(0, 0, false).as_deref(), Some("Dimension specified as 0 but tensor has no dimensions"));
+        assert_eq!(
+            message(0, 0, false).as_deref(),
+            Some("Dimension specified as 0 but tensor has no dimensions")
+        );
         assert!(wrap_dim(i64::MIN, 3, true).is_err() && wrap_dim(i64::MAX, 3, true).is_err());
     }
 }

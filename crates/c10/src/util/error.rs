@@ -130,7 +130,12 @@ impl Error {
     /// A failed [`internal_assert!`](crate::internal_assert).
     #[cold]
     #[inline(never)]
-    pub fn internal_assert_failed(condition: &str, file: &str, line: u32, message: fmt::Arguments<'_>) -> Self {
+    pub fn internal_assert_failed(
+        condition: &str,
+        file: &str,
+        line: u32,
+        message: fmt::Arguments<'_>,
+    ) -> Self {
         let message = message.to_string();
         let separator = if message.is_empty() { "" } else { ": " };
         Self::internal(format!(

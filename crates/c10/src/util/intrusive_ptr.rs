@@ -108,7 +108,13 @@ impl RefCount {
         self.change_pyobject(|counts| counts & !HAS_PYOBJECT, false, incref, decref);
     }
 
-    fn change_pyobject(&self, change: impl Fn(u64) -> u64, attach: bool, incref: impl Fn(), decref: impl Fn()) {
+    fn change_pyobject(
+        &self,
+        change: impl Fn(u64) -> u64,
+        attach: bool,
+        incref: impl Fn(),
+        decref: impl Fn(),
+    ) {
         let mut counts = self.0.load(Ordering::Relaxed);
         let mut increfed = false;
         loop {
@@ -260,8 +266,11 @@ impl<T: IntrusivePtrTarget> IntrusivePtr<T> {
     #[inline]
     pub fn get_mut(this: &mut Self) -> Option<&mut T> {
         let counts = this.refcount().0.load(Ordering::Acquire);
+        if counts & !HAS_PYOBJECT != UNIQUE {
+            return None;
+        }
         // SAFETY: no other pointer exists, and none can appear while this one is borrowed mutably.
-        (counts & !HAS_PYOBJECT == UNIQUE).then(|| unsafe { this.target.as_mut() })
+        Some(unsafe { this.target.as_mut() })
     }
 
     /// A weak pointer.

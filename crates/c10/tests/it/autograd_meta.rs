@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 
 use c10::{
-    check, empty_cpu, set_autograd_meta_factory, AutogradMetaInterface, Result, ScalarType, Tensor, TensorImpl,
+    check, empty_cpu, set_autograd_meta_factory, AutogradMetaInterface, Result, ScalarType, Tensor,
+    TensorImpl,
 };
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);

@@ -4,7 +4,9 @@ use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Mutex;
 
-use c10::{empty_cpu, py_interpreter, set_py_interpreter, PyInterpreter, PyObjectSlot, Result, ScalarType, Tensor};
+use c10::{
+    empty_cpu, py_interpreter, set_py_interpreter, PyInterpreter, PyObjectSlot, Result, ScalarType, Tensor,
+};
 
 /// The stand-in's objects: a count and the tensor they hold. The mutex is its global lock.
 struct Objects(Vec<Object>);

@@ -1,9 +1,9 @@
 //! Strided tensors.
 
 use c10::{
-    check_in_bounds_for_storage, empty_cpu, empty_generic, empty_meta, empty_strided_cpu, get_allocator, DeviceType,
-    DispatchKey, DispatchKeySet, InferenceModeGuard, Layout, MemoryFormat, Result, ScalarType, Tensor, TensorImpl,
-    VariableVersion,
+    check_in_bounds_for_storage, empty_cpu, empty_generic, empty_meta, empty_strided_cpu, get_allocator,
+    DeviceType, DispatchKey, DispatchKeySet, InferenceModeGuard, Layout, MemoryFormat, Result, ScalarType,
+    Tensor, TensorImpl, VariableVersion,
 };
 
 fn message<T>(result: Result<T>) -> String {
@@ -27,8 +27,11 @@ fn getters() -> Result<()> {
     assert_eq!(message(t.size(3)), "Dimension out of range (expected to be in range of [-3, 2], but got 3)");
     assert!(t.is_contiguous() && t.is_non_overlapping_and_dense() && t.is_cpu() && !t.is_meta());
     assert_eq!((t.dtype(), t.layout(), t.storage()?.nbytes()), (ScalarType::Float, Layout::Strided, 96));
-    assert!(!t.data_ptr().is_null() && t.data_ptr() as usize % 64 == 0);
-    assert_eq!(t.sym_sizes().iter().map(|s| s.maybe_as_int()).collect::<Vec<_>>(), [Some(2), Some(3), Some(4)]);
+    assert!(!t.data_ptr().is_null() && (t.data_ptr() as usize).is_multiple_of(64));
+    assert_eq!(
+        t.sym_sizes().iter().map(|s| s.maybe_as_int()).collect::<Vec<_>>(),
+        [Some(2), Some(3), Some(4)]
+    );
     assert_eq!(t.options().dtype, Some(ScalarType::Float));
     assert!(!t.requires_grad() && t.is_leaf());
     Ok(())
@@ -51,7 +54,8 @@ fn creation_errors() {
         message(empty_cpu(&[2, -1], ScalarType::Float)),
         "Trying to create tensor with negative dimension -1: [2, -1]"
     );
-    assert!(message(empty_cpu(&[1 << 40, 1 << 40], ScalarType::Float)).contains("Storage size calculation overflowed"));
+    assert!(message(empty_cpu(&[1 << 40, 1 << 40], ScalarType::Float))
+        .contains("Storage size calculation overflowed"));
     assert!(empty_cpu(&[1 << 55], ScalarType::Float).is_err());
     assert!(message(empty_strided_cpu(&[2], &[1, 1], ScalarType::Float)).contains("dimensionality"));
 }
@@ -90,8 +94,9 @@ fn meta_tensors_have_sizes_and_no_memory() -> Result<()> {
 #[test]
 fn views_share_storage_and_version() -> Result<()> {
     let base = empty_cpu(&[4, 4], ScalarType::Float)?;
-    let view = TensorImpl::new_view(Some(base.storage()?.clone()), base.key_set(), base.dtype(), base.device())
-        .with_sizes_and_strides(&[2], &[4], 5)?;
+    let view =
+        TensorImpl::new_view(Some(base.storage()?.clone()), base.key_set(), base.dtype(), base.device())
+            .with_sizes_and_strides(&[2], &[4], 5)?;
     let view = Tensor::from(view);
     // SAFETY: the view is fresh.
     unsafe { view.set_version_counter(base.version_counter()) };
@@ -110,7 +115,8 @@ fn bounds() -> Result<()> {
         check_in_bounds_for_storage(sizes, strides, offset, ScalarType::Float, t.storage()?)
     };
     assert!(check(&[2, 3], &[3, 1], 0).is_ok());
-    assert!(check(&[2, 3], &[3, 1], 1).is_err_and(|e| e.message().contains("are out of bounds for storage of size 24")));
+    assert!(check(&[2, 3], &[3, 1], 1)
+        .is_err_and(|e| e.message().contains("are out of bounds for storage of size 24")));
     assert!(check(&[0], &[1], 1000).is_ok());
     assert!(check(&[2], &[-1], 3).is_err_and(|e| e.message().contains("Negative strides are not supported")));
     assert!(check(&[2], &[1], -1).is_err_and(|e| e.message().contains("invalid storage offset -1")));
@@ -124,7 +130,9 @@ fn detached_copies() -> Result<()> {
     let t = empty_cpu(&[3], ScalarType::Float)?;
     t.set_wrapped_number(true);
     let detached = t.shallow_copy_and_detach(t.version_counter(), false)?;
-    assert!(detached.is_alias_of(&t) && detached.is_wrapped_number() && !detached.allow_tensor_metadata_change());
+    assert!(
+        detached.is_alias_of(&t) && detached.is_wrapped_number() && !detached.allow_tensor_metadata_change()
+    );
     t.bump_version()?;
     assert_eq!(detached.version()?, 1);
     let data = t.shallow_copy_and_detach(VariableVersion::new(0), true)?;
@@ -150,7 +158,8 @@ fn inference_tensors() -> Result<()> {
     };
     assert!(inference.is_inference());
     assert!(message(inference.version()).contains("do not track version counter"));
-    assert!(message(inference.bump_version()).contains("Inplace update to inference tensor outside InferenceMode"));
+    assert!(message(inference.bump_version())
+        .contains("Inplace update to inference tensor outside InferenceMode"));
     assert!(message(inference.set_requires_grad(true)).contains("inference tensor outside InferenceMode"));
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use c10::{
-    Device, DispatchKey, DispatchKeySet, Error, ErrorKind, Layout, Result, ScalarType, SymDimVector, SymInt, Tensor,
-    TensorImpl, TensorImplVTable, VariableVersion,
+    Device, DispatchKey, DispatchKeySet, Error, ErrorKind, Layout, Result, ScalarType, SymDimVector, SymInt,
+    Tensor, TensorImpl, TensorImplVTable, VariableVersion,
 };
 
 /// A COO tensor, in small: sizes of its own, no strides, no storage.
@@ -123,11 +123,15 @@ fn a_kind_with_symbolic_sizes() -> Result<()> {
     }
     assert!(t.has_symbolic_sizes_strides() && t.is_contiguous());
     assert_eq!((t.dim(), t.sym_numel().maybe_as_int()), (3, Some(30)));
-    assert_eq!(t.sym_strides().iter().map(SymInt::maybe_as_int).collect::<Vec<_>>(), [Some(15), Some(5), Some(1)]);
+    assert_eq!(
+        t.sym_strides().iter().map(SymInt::maybe_as_int).collect::<Vec<_>>(),
+        [Some(15), Some(5), Some(1)]
+    );
     assert_eq!(t.sym_size(-1)?.maybe_as_int(), Some(5));
     // Without a copy function of its own, a kind with extra state is not silently copied as a strided tensor.
     let copy = t.shallow_copy_and_detach(VariableVersion::new(0), true);
-    assert!(copy.is_err_and(|e| e.message().contains("SymbolicTensor does not implement shallow_copy_and_detach")));
+    assert!(copy
+        .is_err_and(|e| e.message().contains("SymbolicTensor does not implement shallow_copy_and_detach")));
     Ok(())
 }
 

@@ -44,7 +44,11 @@ pub fn infer_size(shape: &[i64], numel: i64) -> Result<DimVector> {
 ///
 /// Old dimensions are grouped into maximal runs that are contiguous among themselves; a new shape is viewable when
 /// each run is covered by a whole number of new dimensions.
-pub fn compute_stride(old_sizes: &[i64], old_strides: &[i64], new_sizes: &[i64]) -> Result<Option<DimVector>> {
+pub fn compute_stride(
+    old_sizes: &[i64],
+    old_strides: &[i64],
+    new_sizes: &[i64],
+) -> Result<Option<DimVector>> {
     let numel = multiply_integers(old_sizes)?;
     if old_sizes.is_empty() {
         return Ok(Some(DimVector::from_elem(1, new_sizes.len())));
@@ -146,7 +150,8 @@ pub fn infer_expand_geometry(
 pub fn infer_broadcast_size(a: &[i64], b: &[i64]) -> Result<DimVector> {
     let ndim = a.len().max(b.len());
     let mut sizes = DimVector::from_elem(1, ndim);
-    let size_at = |shape: &[i64], dim: usize| (dim + shape.len()).checked_sub(ndim).map_or(1, |dim| shape[dim]);
+    let size_at =
+        |shape: &[i64], dim: usize| (dim + shape.len()).checked_sub(ndim).map_or(1, |dim| shape[dim]);
     for (dim, to) in sizes.iter_mut().enumerate().rev() {
         let (size_a, size_b) = (size_at(a, dim), size_at(b, dim));
         if size_a != size_b && size_a != 1 && size_b != 1 {

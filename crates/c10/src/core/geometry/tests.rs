@@ -62,7 +62,11 @@ fn storage_bytes_are_those_reached() -> Result<()> {
         let offset = rng.below(4);
         let last = offsets(&sizes, &strides).into_iter().max();
         let expected = last.map_or(0, |last| (last + offset + 1) * 2);
-        assert_eq!(compute_storage_nbytes(&sizes, &strides, 2, offset)? as i64, expected, "{sizes:?} {strides:?}");
+        assert_eq!(
+            compute_storage_nbytes(&sizes, &strides, 2, offset)? as i64,
+            expected,
+            "{sizes:?} {strides:?}"
+        );
     }
     Ok(())
 }
@@ -83,7 +87,11 @@ fn contiguity_flags_against_definitions() {
         }
         let all = offsets(&sizes, &strides);
         let flags = ContiguityFlags::compute(&sizes, &strides, all.len() as i64);
-        assert_eq!(flags.is_contiguous(), all.iter().copied().eq(0..all.len() as i64), "{sizes:?} {strides:?}");
+        assert_eq!(
+            flags.is_contiguous(),
+            all.iter().copied().eq(0..all.len() as i64),
+            "{sizes:?} {strides:?}"
+        );
         let mut sorted = all.clone();
         sorted.sort_unstable();
         if !all.is_empty() {
@@ -102,14 +110,24 @@ fn channels_last() -> Result<()> {
     let strides = get_channels_last_strides_2d(&sizes)?;
     assert_eq!(strides.as_slice(), [60, 1, 15, 3]);
     let flags = ContiguityFlags::compute(&sizes, &strides, 120);
-    assert!(flags.is_channels_last_contiguous() && flags.is_strides_like_channels_last() && !flags.is_contiguous());
+    assert!(
+        flags.is_channels_last_contiguous()
+            && flags.is_strides_like_channels_last()
+            && !flags.is_contiguous()
+    );
     // N111 is ambiguous: both formats hold it, row-major is suggested.
     let flags = ContiguityFlags::compute(&[4, 1, 1, 1], &[1, 1, 1, 1], 4);
-    assert!(flags.is_contiguous() && flags.is_channels_last_contiguous() && !flags.is_strides_like_channels_last());
+    assert!(
+        flags.is_contiguous()
+            && flags.is_channels_last_contiguous()
+            && !flags.is_strides_like_channels_last()
+    );
     assert!(is_channels_last_strides_2d(&[2, 1, 3, 3], &[9, 1, 3, 1]));
     let strides = get_channels_last_strides_3d(&[2, 3, 4, 5, 6])?;
     assert_eq!(strides.as_slice(), [360, 1, 90, 18, 3]);
-    assert!(message(compute_strides_for_memory_format(&[2, 3], MemoryFormat::ChannelsLast)).contains("rank 4"));
+    assert!(
+        message(compute_strides_for_memory_format(&[2, 3], MemoryFormat::ChannelsLast)).contains("rank 4")
+    );
     Ok(())
 }
 
@@ -143,7 +161,10 @@ fn view_strides_reach_the_same_elements() -> Result<()> {
         let old_sizes = rng.dims(4, 4);
         let strides: DimVector = match rng.below(3) {
             0 => compute_contiguous_strides(&old_sizes),
-            1 => infer_dense_strides(&old_sizes, &old_sizes.iter().map(|_| rng.below(5)).collect::<DimVector>()),
+            1 => infer_dense_strides(
+                &old_sizes,
+                &old_sizes.iter().map(|_| rng.below(5)).collect::<DimVector>(),
+            ),
             _ => old_sizes.iter().map(|_| rng.below(9)).collect(),
         };
         let new_sizes = rng.dims(4, 6);
@@ -154,7 +175,11 @@ fn view_strides_reach_the_same_elements() -> Result<()> {
         match compute_stride(&old_sizes, &strides, &new_sizes)? {
             Some(new_strides) => {
                 viewable += 1;
-                assert_eq!(offsets(&new_sizes, &new_strides), old, "{old_sizes:?} {strides:?} -> {new_sizes:?}");
+                assert_eq!(
+                    offsets(&new_sizes, &new_strides),
+                    old,
+                    "{old_sizes:?} {strides:?} -> {new_sizes:?}"
+                );
             }
             None => assert!(!compute_contiguous(&old_sizes, &strides, old.len() as i64)),
         }
@@ -175,7 +200,9 @@ fn expand() -> Result<()> {
         "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0.  Target \
          sizes: [2].  Tensor sizes: [3]"
     );
-    assert!(message(infer_expand_geometry(&[3], &[1], &[-1, 3])).contains("leading, non-existing dimension 0"));
+    assert!(
+        message(infer_expand_geometry(&[3], &[1], &[-1, 3])).contains("leading, non-existing dimension 0")
+    );
     assert!(infer_expand_geometry(&[3], &[1], &[]).is_err());
     assert_eq!(infer_broadcast_size(&[3, 1], &[2, 1, 4])?.as_slice(), [2, 3, 4]);
     assert_eq!(infer_broadcast_size(&[0], &[1])?.as_slice(), [0]);
@@ -183,6 +210,10 @@ fn expand() -> Result<()> {
         message(infer_broadcast_size(&[3, 2], &[3, 4])),
         "The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 1"
     );
-    assert!(is_expandable_to(&[1, 3], &[2, 5, 3]) && !is_expandable_to(&[2], &[3]) && !is_expandable_to(&[1, 1], &[1]));
+    assert!(
+        is_expandable_to(&[1, 3], &[2, 5, 3])
+            && !is_expandable_to(&[2], &[3])
+            && !is_expandable_to(&[1, 1], &[1])
+    );
     Ok(())
 }

@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{
-    bail, make_autograd_meta, multiply_integers, wrap_dim, AutogradMetaInterface, Device, DeviceType, DispatchKey,
-    DispatchKeySet, Layout, MemoryFormat, Result, ScalarType, Storage, SymDimVector, SymInt, TensorOptions,
+    bail, make_autograd_meta, multiply_integers, wrap_dim, AutogradMetaInterface, Device, DeviceType,
+    DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result, ScalarType, Storage, SymDimVector, SymInt,
+    TensorOptions,
 };
 
 fn to_symbolic(values: &[i64]) -> SymDimVector {
@@ -247,17 +248,16 @@ impl TensorImpl {
         }
         match self.vtable.is_non_overlapping_and_dense_custom {
             Some(is_dense) => is_dense(self),
-            None => self.custom_contiguity().is_some_and(|contiguity| contiguity.is_non_overlapping_and_dense()),
+            None => {
+                self.custom_contiguity().is_some_and(|contiguity| contiguity.is_non_overlapping_and_dense())
+            }
         }
     }
 
     /// Whether the strides are ordered as channels last.
     pub fn is_strides_like(&self, format: MemoryFormat) -> bool {
-        let contiguity = if self.policy.strides() {
-            self.custom_contiguity()
-        } else {
-            Some(self.metadata().contiguity)
-        };
+        let contiguity =
+            if self.policy.strides() { self.custom_contiguity() } else { Some(self.metadata().contiguity) };
         contiguity.is_some_and(|contiguity| match format {
             MemoryFormat::ChannelsLast => contiguity.is_strides_like_channels_last(),
             MemoryFormat::ChannelsLast3d => contiguity.is_strides_like_channels_last_3d(),
@@ -481,7 +481,9 @@ impl TensorImpl {
             return base;
         }
         // Wrapping: the offset of an empty tensor may point anywhere, and nothing is read there.
-        base.wrapping_byte_offset((self.metadata().storage_offset as isize).wrapping_mul(self.item_size() as isize))
+        base.wrapping_byte_offset(
+            (self.metadata().storage_offset as isize).wrapping_mul(self.item_size() as isize),
+        )
     }
 
     /// Whether both have the same storage (or shares of one copy-on-write block).

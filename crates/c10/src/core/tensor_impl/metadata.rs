@@ -22,7 +22,12 @@ impl Metadata {
     }
 
     #[inline]
-    fn set_sizes_and_strides(&mut self, sizes: &[i64], strides: &[i64], storage_offset: Option<i64>) -> Result<()> {
+    fn set_sizes_and_strides(
+        &mut self,
+        sizes: &[i64],
+        strides: &[i64],
+        storage_offset: Option<i64>,
+    ) -> Result<()> {
         if sizes.len() != strides.len() {
             return mismatch(sizes, strides);
         }
@@ -58,7 +63,12 @@ impl TensorImpl {
 
     /// Sets sizes, strides and offset.
     #[inline]
-    pub fn with_sizes_and_strides(mut self, sizes: &[i64], strides: &[i64], storage_offset: i64) -> Result<Self> {
+    pub fn with_sizes_and_strides(
+        mut self,
+        sizes: &[i64],
+        strides: &[i64],
+        storage_offset: i64,
+    ) -> Result<Self> {
         self.metadata.get_mut().set_sizes_and_strides(sizes, strides, Some(storage_offset))?;
         Ok(self)
     }

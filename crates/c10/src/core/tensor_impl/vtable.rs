@@ -6,6 +6,12 @@
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{Device, Layout, MemoryFormat, Result, Storage, SymDimVector, SymInt, Tensor};
 
+/// Reads sizes or strides of a tensor of some kind.
+pub type ReadDims = fn(&TensorImpl) -> Result<&[i64]>;
+
+/// Copies a tensor of some kind: see [`TensorImpl::shallow_copy_and_detach`].
+pub type ShallowCopyAndDetach = fn(&TensorImpl, VariableVersion, bool) -> Result<Tensor>;
+
 /// The table of one kind. Make it a `static`, with [`TensorImplVTable::strided`] for the entries that do not differ.
 #[derive(Clone, Copy)]
 pub struct TensorImplVTable {
@@ -14,9 +20,9 @@ pub struct TensorImplVTable {
     /// `dim()`. Without it, the number of `sizes_custom`, or else of `sym_sizes`.
     pub dim_custom: Option<fn(&TensorImpl) -> i64>,
     /// `sizes()`.
-    pub sizes_custom: Option<fn(&TensorImpl) -> Result<&[i64]>>,
+    pub sizes_custom: Option<ReadDims>,
     /// `strides()`.
-    pub strides_custom: Option<fn(&TensorImpl) -> Result<&[i64]>>,
+    pub strides_custom: Option<ReadDims>,
     /// `numel()`. Without it, the product of `sizes_custom`.
     pub numel_custom: Option<fn(&TensorImpl) -> Result<i64>>,
     /// `sym_sizes()`. A table with this and no `sizes_custom` has symbolic sizes: `sizes()` is an error.
@@ -38,7 +44,7 @@ pub struct TensorImplVTable {
     /// `storage()`: for kinds without one, an error that says why.
     pub storage_access: Option<fn(&TensorImpl) -> Result<&Storage>>,
     /// `detach()`'s copy: the same data with metadata of its own. Required of kinds with extra state.
-    pub shallow_copy_and_detach: Option<fn(&TensorImpl, VariableVersion, bool) -> Result<Tensor>>,
+    pub shallow_copy_and_detach: Option<ShallowCopyAndDetach>,
     /// `x.data = y`: makes the first the same as the second.
     pub shallow_copy_from: Option<fn(&TensorImpl, &TensorImpl) -> Result<()>>,
     /// Lets go of what the kind holds, when the last strong pointer goes. What is in `extra` is dropped anyway.
@@ -96,7 +102,8 @@ impl Policy {
             }
         }
         let sizes = table.sizes_custom.is_some() || table.sym_sizes.is_some();
-        let contiguity = table.is_contiguous_custom.is_some() || table.is_non_overlapping_and_dense_custom.is_some();
+        let contiguity =
+            table.is_contiguous_custom.is_some() || table.is_non_overlapping_and_dense_custom.is_some();
         Self(
             bit(sizes, Self::SIZES)
                 | bit(

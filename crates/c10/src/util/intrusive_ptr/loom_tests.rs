@@ -206,6 +206,26 @@ fn loom_weak_upgrade_against_strong_traffic() {
     });
 }
 
+/// A strong pointer makes the step from 1 to 2 after a weak one has taken its reference for the same step: one is surplus.
+#[test]
+fn loom_weak_upgrade_against_one_to_two() {
+    loom::model(|| {
+        let world = World::new();
+        let core = node(&world);
+        attach(&core);
+        let weak = core.downgrade();
+        drop(core);
+        let t = thread::spawn(move || drop(weak.upgrade()));
+        let target = world.target.load(Ordering::SeqCst) as *const Node;
+        // SAFETY: we own a reference to the PyObject, which holds a strong count.
+        let cloned = unsafe { IntrusivePtr::clone_from_raw(target) };
+        world.decref();
+        drop(cloned);
+        assert!(t.join().is_ok());
+        check_end(&world);
+    });
+}
+
 /// A PyObject is attached while another thread drops its pointer to the tensor.
 #[test]
 fn loom_attach_against_drop() {

@@ -109,7 +109,8 @@ fn pyobject_is_referenced_exactly_while_shared() {
     let log: Rc<Log> = Rc::default();
     log.py_refs.set(1); // The reference Python holds.
     let python = Node::new(&log);
-    let attach = |p: &IntrusivePtr<Node>| p.refcount.attach_pyobject(|| p.incref_pyobject(), || p.decref_pyobject());
+    let attach =
+        |p: &IntrusivePtr<Node>| p.refcount.attach_pyobject(|| p.incref_pyobject(), || p.decref_pyobject());
     attach(&python);
     assert_eq!(log.py_refs.get(), 1);
     let a = python.clone();
