@@ -2,7 +2,7 @@
 //!
 //! An allocation of up to 1 MiB is rounded up to a size class and usually served from the thread's own
 //! `ThreadCache` without a lock; a block may be freed on any thread and then belongs to that thread's cache. Larger ones
-//! come from a shared best-fit cache of mappings, huge pages from 2 MiB on. See Note [CPU heap].
+//! come from a shared best-fit cache of mappings, huge pages from 2 MiB on. See Note `[CPU heap]`.
 //!
 //! Settings: `PTR_CPU_ALLOC_CONF=limit:8GiB,cache_max:512MiB,huge_pages:true`, read at the first allocation.
 

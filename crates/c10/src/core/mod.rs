@@ -3,7 +3,8 @@
 // Values: dtypes, scalars, devices, layouts, symbolic numbers.
 pub mod default_dtype;
 pub mod device;
-pub mod element;
+pub mod dispatch_dtypes;
+mod element;
 pub mod layout;
 pub mod memory_format;
 pub mod scalar;
@@ -16,6 +17,7 @@ pub mod tensor_options;
 
 pub use default_dtype::*;
 pub use device::*;
+pub use dispatch_dtypes::*;
 pub use element::*;
 pub use layout::*;
 pub use memory_format::*;

@@ -16,7 +16,7 @@ compile_error!("SymInt keeps a tagged pointer in an i64; it needs a 64-bit targe
 
 /// An integer that may be symbolic. Sizes, strides and offsets of operators' schemas are of this type.
 ///
-/// Note [SymInt's word]: an integer of at least -2^62 is the word itself. Words below that are tagged pointers to
+/// Note `[SymInt's word]`: an integer of at least -2^62 is the word itself. Words below that are tagged pointers to
 /// a node: bits 63..61 are 1, 0, 1 and the lower 61 hold the address. The few integers below -2^62 live in a heap
 /// constant. So `is_heap_allocated` is one comparison, and a plain size costs as much as an i64.
 ///

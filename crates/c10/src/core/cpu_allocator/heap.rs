@@ -1,6 +1,6 @@
 //! The heap all threads share: free blocks that no thread keeps, and the traffic with the system.
 //!
-//! Note [CPU heap]: small blocks (up to 16 KiB) are cut out of 64 KiB spans, each of one class; middle ones (up to
+//! Note `[CPU heap]`: small blocks (up to 16 KiB) are cut out of 64 KiB spans, each of one class; middle ones (up to
 //! 1 MiB) and large ones are mappings of their own. Freed memory is kept, so that reuse costs no page faults. The
 //! shared caches hold at most `cache_cap` bytes: the peak of bytes in use or 256 MiB, whichever is more, and never
 //! above half of the machine's memory, unless `cache_max` says otherwise. Beyond that the longest unused large

@@ -1,6 +1,6 @@
 //! Statistics that cost an allocation about a nanosecond.
 //!
-//! Note [Allocator statistics]: each thread counts in a record that only it writes, so counting is plain loads and stores. What
+//! Note `[Allocator statistics]`: each thread counts in a record that only it writes, so counting is plain loads and stores. What
 //! the heap needs as one number, the bytes in use and their peak, is brought up to date when a thread's share has
 //! changed by more than `FLUSH_BYTES`, and whenever somebody asks. Between updates a thread also keeps the highest
 //! value its share had, so with one thread the peak is exact; with n threads it is within n * FLUSH_BYTES above the
