@@ -1,0 +1,104 @@
+//! `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `maximum`, `minimum`.
+//!
+//! A comparison computes in the operands' common dtype and writes booleans; with an `out=` of another dtype the
+//! iterator keeps a boolean temporary.
+
+use c10::{Result, ScalarType};
+use iter::TensorIterator;
+
+use crate::dispatch::dispatch;
+use crate::loops::compute_dtype;
+use crate::map::{binary, Stored};
+use crate::registration::register;
+
+pub(super) fn register() {
+    register! {
+        eq_kernel: fn(&TensorIterator);
+        ne_kernel: fn(&TensorIterator);
+        lt_kernel: fn(&TensorIterator);
+        le_kernel: fn(&TensorIterator);
+        gt_kernel: fn(&TensorIterator);
+        ge_kernel: fn(&TensorIterator);
+        maximum_kernel: fn(&TensorIterator);
+        minimum_kernel: fn(&TensorIterator);
+    }
+}
+
+/// The order of a dtype, with NaN the largest for `maximum` and the smallest for `minimum`.
+pub(crate) trait Ordered: Stored + PartialOrd {
+    /// The larger; NaN if either is.
+    fn maximum(self, other: Self) -> Self;
+    /// The smaller; NaN if either is.
+    fn minimum(self, other: Self) -> Self;
+    /// Whether the value is NaN.
+    fn is_nan(self) -> bool;
+}
+
+macro_rules! integers {
+    ($($T:ty),*) => {$(
+        impl Ordered for $T {
+            #[inline(always)]
+            fn maximum(self, other: $T) -> $T { self.max(other) }
+            #[inline(always)]
+            fn minimum(self, other: $T) -> $T { self.min(other) }
+            #[inline(always)]
+            fn is_nan(self) -> bool { false }
+        }
+    )*};
+}
+
+macro_rules! floats {
+    ($($T:ty),*) => {$(
+        impl Ordered for $T {
+            #[inline(always)]
+            fn maximum(self, other: $T) -> $T {
+                // A comparison with NaN is false, so `other` comes out; a NaN in `self` is put back.
+                let larger = if self > other { self } else { other };
+                if self.is_nan() { self } else { larger }
+            }
+            #[inline(always)]
+            fn minimum(self, other: $T) -> $T {
+                let smaller = if self < other { self } else { other };
+                if self.is_nan() { self } else { smaller }
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool { self != self }
+        }
+    )*};
+}
+
+integers!(bool, u8, i8, i16, i32, i64);
+floats!(f32, f64);
+
+/// A comparison writes one byte per element whatever the output's dtype says: `uint8` outputs exist for `uint8` inputs.
+macro_rules! comparison {
+    ($($name:ident, $sets:ident $(+ $more:ident)*, |$a:ident, $b:ident| $body:expr);* $(;)?) => {$(
+        fn $name(iter: &TensorIterator) -> Result<()> {
+            debug_assert!(matches!(iter.dtype(0), ScalarType::Bool | ScalarType::Byte));
+            dispatch!(compute_dtype(iter.dtype(1)), stringify!($name), $sets $(+ $more)*, |T| {
+                binary::<T, T, bool>(iter, 1, |$a, $b| $body)
+            })
+        }
+    )*};
+}
+
+comparison! {
+    eq_kernel, ALL_AND_COMPLEX + Bool, |a, b| a == b;
+    ne_kernel, ALL_AND_COMPLEX + Bool, |a, b| a != b;
+    lt_kernel, ALL_AND_BOOL, |a, b| a < b;
+    le_kernel, ALL_AND_BOOL, |a, b| a <= b;
+    gt_kernel, ALL_AND_BOOL, |a, b| a > b;
+    ge_kernel, ALL_AND_BOOL, |a, b| a >= b;
+}
+
+fn maximum_kernel(iter: &TensorIterator) -> Result<()> {
+    dispatch!(compute_dtype(iter.common_dtype()), "maximum_kernel", ALL_AND_BOOL, |T| {
+        binary::<T, T, T>(iter, 1, |a, b| Ordered::maximum(a, b))
+    })
+}
+
+fn minimum_kernel(iter: &TensorIterator) -> Result<()> {
+    dispatch!(compute_dtype(iter.common_dtype()), "minimum_kernel", ALL_AND_BOOL, |T| {
+        binary::<T, T, T>(iter, 1, |a, b| Ordered::minimum(a, b))
+    })
+}

@@ -1,0 +1,34 @@
+//! Elementwise kernels, one file per kind of operator.
+
+mod arithmetic;
+mod bitwise;
+mod clamp;
+mod comparison;
+mod division;
+mod exponential;
+mod float_function;
+mod gradients;
+mod logical;
+mod number;
+mod pow;
+mod rounding;
+mod sign;
+mod ternary;
+mod trigonometric;
+
+/// Registers the family.
+pub(crate) fn register() {
+    arithmetic::register();
+    bitwise::register();
+    clamp::register();
+    comparison::register();
+    division::register();
+    exponential::register();
+    gradients::register();
+    logical::register();
+    pow::register();
+    rounding::register();
+    sign::register();
+    ternary::register();
+    trigonometric::register();
+}
