@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import ptr as torch
@@ -38,6 +39,26 @@ def _use_foreach(tensors: list[Any], device: Any, foreach: bool | None) -> bool:
     return False
 
 
+def _norm(tensor: Any, p: float) -> Any:
+    """Return the p-norm of all elements, as a scalar of their dtype (of their real part's, where complex)."""
+    # Powers of narrow types would overflow long before the norm does.
+    narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+    magnitudes = (tensor.float() if narrow else tensor).abs()
+    if p == math.inf:
+        norm = magnitudes.amax()
+    elif p == -math.inf:
+        norm = magnitudes.amin()
+    elif p == 0:
+        norm = (magnitudes != 0).sum().to(magnitudes.dtype)
+    elif p == 1:
+        norm = magnitudes.sum()
+    elif p == 2:
+        norm = (magnitudes * magnitudes).sum().sqrt()
+    else:
+        norm = magnitudes.pow(p).sum().pow(1.0 / p)
+    return norm.to(tensor.dtype) if narrow else norm
+
+
 def get_total_norm(
     tensors: Tensors, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> torch.Tensor:
@@ -62,9 +83,9 @@ def get_total_norm(
             if _use_foreach(group, device, foreach):
                 norms.extend(torch._foreach_norm(group, norm_type))
             else:
-                norms.extend(torch.linalg.vector_norm(t, norm_type) for t in group)
+                norms.extend(_norm(t, norm_type) for t in group)
         first_device = tensors[0].device
-        total = torch.linalg.vector_norm(torch.stack([norm.to(first_device) for norm in norms]), norm_type)
+        total = _norm(torch.stack([norm.to(first_device) for norm in norms]), norm_type)
     if error_if_nonfinite and not torch.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To "
