@@ -47,7 +47,13 @@ impl TensorIterator {
             all_ops_are_scalars: true,
             has_static_shape: config.static_shape.is_some(),
         };
-        iter.populate_operands(&config, outs.as_deref())?;
+        if let Some(outs) = outs.as_deref_mut() {
+            internal_assert!(config.outputs.is_empty(), "{}: outputs given twice", config.op_name);
+            if iter.set_up_uniform(&config, outs)? {
+                return Ok(iter);
+            }
+        }
+        iter.populate_operands(&config, outs.as_deref());
         iter.mark_outputs();
         if config.check_mem_overlap {
             iter.compute_mem_overlaps()?;
@@ -66,13 +72,8 @@ impl TensorIterator {
         Ok(iter)
     }
 
-    fn populate_operands(
-        &mut self,
-        config: &TensorIteratorConfig<'_>,
-        outs: Option<&StructuredOutputs>,
-    ) -> Result<()> {
+    fn populate_operands(&mut self, config: &TensorIteratorConfig<'_>, outs: Option<&StructuredOutputs>) {
         if let Some(outs) = outs {
-            internal_assert!(config.outputs.is_empty(), "{}: outputs given twice", config.op_name);
             for i in 0..outs.len() {
                 self.operands.push(OperandInfo::new(outs.given(i).cloned(), true));
             }
@@ -88,7 +89,6 @@ impl TensorIterator {
         for op in &self.operands {
             self.is_meta |= op.device.is_some_and(Device::is_meta);
         }
-        Ok(())
     }
 
     /// Marks outputs that are inputs, too.
@@ -452,23 +452,34 @@ impl TensorIterator {
         if self.is_meta {
             return Ok(());
         }
-        for op in &mut self.operands {
+        for i in 0..self.operands.len() {
+            let op = &self.operands[i];
             if let (Some(tensor), None) = (&op.tensor, &op.inline) {
                 // Each for itself: a reduction of nothing still writes its outputs.
-                if tensor.numel()? == 0 {
-                    continue;
+                if tensor.numel()? != 0 {
+                    self.operands[i].data = self.checked_data(tensor, op.is_output, static_shape)?;
                 }
-                check_in_storage(tensor, static_shape)?;
-                // Reading leaves a copy-on-write storage shared.
-                op.data = if op.is_output { tensor.data_ptr() } else { tensor.const_data_ptr().cast_mut() };
-                check!(
-                    !op.data.is_null(),
-                    "{}The tensor has a non-zero number of elements, but its data is not allocated yet.",
-                    prefix(self.op_name)
-                );
             }
         }
         Ok(())
+    }
+
+    /// The address of an operand's first element, after the proof that the walk stays in its storage.
+    pub(crate) fn checked_data(
+        &self,
+        tensor: &Tensor,
+        is_output: bool,
+        static_shape: Option<&[i64]>,
+    ) -> Result<*mut u8> {
+        check_in_storage(tensor, static_shape)?;
+        // Reading leaves a copy-on-write storage shared.
+        let data = if is_output { tensor.data_ptr() } else { tensor.const_data_ptr().cast_mut() };
+        check!(
+            !data.is_null(),
+            "{}The tensor has a non-zero number of elements, but its data is not allocated yet.",
+            prefix(self.op_name)
+        );
+        Ok(data)
     }
 }
 

@@ -68,6 +68,11 @@ pub(crate) fn cast_single_element(tensor: &Tensor, to: ScalarType) -> Option<Inl
     }, else None)
 }
 
+/// Whether [`cast_single_element`] knows the dtype.
+pub(crate) fn has_arithmetic(dtype: ScalarType) -> bool {
+    with_element_type!(dtype, T => size_of::<T>() != 0, else false)
+}
+
 fn cast_value<F: Element>(value: F, to: ScalarType) -> Option<InlineElement> {
     with_element_type!(to, To => {
         let mut element = InlineElement::default();

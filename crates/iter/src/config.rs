@@ -41,6 +41,7 @@ macro_rules! switches {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $($(#[$doc])*
         #[must_use]
+        #[inline]
         pub fn $name(mut self, on: bool) -> Self {
             self.$name = on;
             self
@@ -76,6 +77,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// The operator's name, for messages.
     #[must_use]
+    #[inline]
     pub fn op_name(mut self, name: &'static str) -> Self {
         self.op_name = name;
         self
@@ -83,6 +85,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// Adds an output to write to.
     #[must_use]
+    #[inline]
     pub fn add_output(mut self, tensor: &'a Tensor) -> Self {
         self.outputs.push(Some(tensor));
         self
@@ -90,6 +93,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// Adds an output that the iterator allocates.
     #[must_use]
+    #[inline]
     pub fn add_undefined_output(mut self) -> Self {
         self.outputs.push(None);
         self
@@ -97,6 +101,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// Adds an input.
     #[must_use]
+    #[inline]
     pub fn add_input(mut self, tensor: &'a Tensor) -> Self {
         self.inputs.push(tensor);
         self
@@ -126,6 +131,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// Whether inputs are cast to the dtype they promote to. Replaces the check for equal dtypes.
     #[must_use]
+    #[inline]
     pub fn promote_inputs_to_common_dtype(mut self, on: bool) -> Self {
         self.promote_inputs_to_common_dtype = on;
         if on {
@@ -136,6 +142,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// Whether an integral common dtype becomes the default dtype. Implies promotion.
     #[must_use]
+    #[inline]
     pub fn promote_integer_inputs_to_float(mut self, on: bool) -> Self {
         self.promote_integer_inputs_to_float = on;
         if on {
@@ -147,6 +154,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// The dtype of undefined outputs.
     #[must_use]
+    #[inline]
     pub fn declare_static_dtype(mut self, dtype: ScalarType) -> Self {
         self.static_dtype = Some(dtype);
         self
@@ -154,6 +162,7 @@ impl<'a> TensorIteratorConfig<'a> {
 
     /// The device of undefined outputs.
     #[must_use]
+    #[inline]
     pub fn declare_static_device(mut self, device: Device) -> Self {
         self.static_device = Some(device);
         self
@@ -162,6 +171,7 @@ impl<'a> TensorIteratorConfig<'a> {
     /// The shape to walk, in place of the broadcast one. Every operand must have as many dimensions; its strides
     /// are used with this shape. Outputs are not resized.
     #[must_use]
+    #[inline]
     pub fn declare_static_shape(mut self, shape: &[i64]) -> Self {
         self.static_shape = Some(DimVector::from_slice(shape));
         self.resize_outputs = false;
@@ -171,6 +181,7 @@ impl<'a> TensorIteratorConfig<'a> {
     /// [`declare_static_shape`](Self::declare_static_shape) with one dimension walked only at index 0 (kernels that
     /// handle that dimension themselves). An empty dimension stays empty.
     #[must_use]
+    #[inline]
     pub fn declare_static_shape_squashing(self, shape: &[i64], squash_dim: usize) -> Self {
         let mut config = self.declare_static_shape(shape);
         if let Some(size) = config.static_shape.as_mut().and_then(|shape| shape.get_mut(squash_dim)) {
@@ -182,6 +193,7 @@ impl<'a> TensorIteratorConfig<'a> {
     /// Reduces the input's dimensions in `mask`. The outputs have the shape of
     /// [`shape_from_dim_mask`](crate::shape_from_dim_mask) and stand still along these dimensions.
     #[must_use]
+    #[inline]
     pub fn reduce_dims(mut self, mask: u64, keepdim: bool) -> Self {
         self.reduced_dims = Some((mask, keepdim));
         self.is_reduction = true;

@@ -23,6 +23,7 @@ mod reduce;
 mod resize;
 mod structured_outputs;
 mod type_promotion;
+mod uniform;
 mod warning;
 
 pub use cast::{copy_into, to_dtype, CopyFn, COPY_KERNEL};
@@ -30,7 +31,7 @@ pub use config::TensorIteratorConfig;
 pub use dispatch_stub::DispatchStub;
 pub use empty::{empty, empty_like_dtype, empty_strided};
 pub use iterator::TensorIterator;
-pub use loops::{Loop1d, Loop2d};
+pub use loops::{Loop1d, Loop2d, SerialLoop1d, SerialLoop2d};
 pub use mem_overlap::{
     assert_no_internal_overlap, assert_no_overlap, assert_no_partial_overlap, get_overlap_status,
     has_internal_overlap, MemOverlap, MemOverlapStatus,

@@ -15,6 +15,12 @@ pub type Loop1d<'a> = &'a (dyn Fn(&[*mut u8], &[i64], usize) + Sync);
 /// outer one; the size of the inner dimension, then that of the outer one.
 pub type Loop2d<'a> = &'a (dyn Fn(&[*mut u8], &[i64], usize, usize) + Sync);
 
+/// A [`Loop1d`] that runs on one thread and may keep state.
+pub type SerialLoop1d<'a> = &'a mut dyn FnMut(&[*mut u8], &[i64], usize);
+
+/// A [`Loop2d`] that runs on one thread and may keep state.
+pub type SerialLoop2d<'a> = &'a mut dyn FnMut(&[*mut u8], &[i64], usize, usize);
+
 /// A pointer per operand.
 pub(crate) type Pointers = SmallVec<[*mut u8; 4]>;
 
@@ -111,12 +117,7 @@ impl Walk {
     }
 
     /// Calls the loop for the elements with linear index in `begin..end`, in order, in as large blocks as there are.
-    pub(crate) fn serial_for_each_2d(
-        &self,
-        loop_: &mut dyn FnMut(&[*mut u8], &[i64], usize, usize),
-        begin: usize,
-        end: usize,
-    ) {
+    pub(crate) fn serial_for_each_2d(&self, loop_: SerialLoop2d<'_>, begin: usize, end: usize) {
         if begin >= end {
             return;
         }
@@ -147,7 +148,7 @@ pub(crate) fn advance(pointers: &mut [*mut u8], strides: &[i64], steps: i64) {
 
 /// Calls a row loop for every row of a block.
 pub(crate) fn rows_of_block(
-    loop_: &mut dyn FnMut(&[*mut u8], &[i64], usize),
+    loop_: SerialLoop1d<'_>,
     data: &[*mut u8],
     strides: &[i64],
     size0: usize,
@@ -272,11 +273,7 @@ impl TensorIterator {
     }
 
     /// Calls a row loop for the elements with linear index in `range` (dimension 0 fastest), in order, here.
-    pub fn serial_for_each(
-        &self,
-        loop_: &mut dyn FnMut(&[*mut u8], &[i64], usize),
-        range: std::ops::Range<usize>,
-    ) {
+    pub fn serial_for_each(&self, loop_: SerialLoop1d<'_>, range: std::ops::Range<usize>) {
         self.serial_for_each_2d(
             &mut |data, strides, size0, size1| rows_of_block(loop_, data, strides, size0, size1),
             range,
@@ -284,11 +281,7 @@ impl TensorIterator {
     }
 
     /// Calls a block loop for the elements with linear index in `range`, in order, on the calling thread.
-    pub fn serial_for_each_2d(
-        &self,
-        loop_: &mut dyn FnMut(&[*mut u8], &[i64], usize, usize),
-        range: std::ops::Range<usize>,
-    ) {
+    pub fn serial_for_each_2d(&self, loop_: SerialLoop2d<'_>, range: std::ops::Range<usize>) {
         self.walk().serial_for_each_2d(loop_, range.start, range.end.min(self.numel()));
     }
 }

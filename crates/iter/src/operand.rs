@@ -4,8 +4,7 @@ use c10::{check_in_bounds_for_storage, Device, DimVector, Result, ScalarType, Te
 
 /// A single element that the iterator converted itself, instead of making a tensor for it.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(16))]
-pub(crate) struct InlineElement(pub(crate) [u8; 16]);
+pub(crate) struct InlineElement(pub(crate) [u64; 2]);
 
 /// One operand.
 pub(crate) struct OperandInfo {
@@ -40,6 +39,7 @@ unsafe impl Sync for OperandInfo {}
 
 impl OperandInfo {
     /// An operand for a tensor, or for an output that is to be allocated.
+    #[inline]
     pub(crate) fn new(tensor: Option<Tensor>, is_output: bool) -> Self {
         let dtype = tensor.as_ref().map(|t| t.dtype());
         let device = tensor.as_ref().map(|t| t.device());
@@ -63,7 +63,7 @@ impl OperandInfo {
     pub(crate) fn data_ptr(&self) -> *mut u8 {
         match &self.inline {
             // Inputs are only read, so the shared borrow may be handed out as a pointer.
-            Some(element) => element.0.as_ptr().cast_mut(),
+            Some(element) => element.0.as_ptr().cast_mut().cast(),
             None => self.data,
         }
     }
@@ -79,6 +79,7 @@ impl OperandInfo {
 /// This is the one place where that is proved before unsafe kernels run, for every operand of every iterator.
 /// Tensors are checked when they are made, too, but a storage can be shrunk afterwards while tensors still refer
 /// to it. `shape` stands for the tensor's own sizes where the caller of an iterator declared another one.
+#[inline]
 pub(crate) fn check_in_storage(tensor: &Tensor, shape: Option<&[i64]>) -> Result<()> {
     let storage = tensor.storage()?;
     let offset = tensor.storage_offset()?;

@@ -10,7 +10,6 @@ use crate::iterator::TensorIterator;
 /// Operands are the output, the other data tensor, then the index tensors (int64, broadcast together). The tensor
 /// that is indexed (`self`: operand 1 of `index`, operand 0 of `index_put_`) has stride 0 along the indexed
 /// dimensions; the address of its element is its pointer plus the sum of `index[k] * indexed_strides[k]`.
-
 pub struct IndexPlan {
     /// Walks the result, the values and the index tensors together.
     pub iter: TensorIterator,

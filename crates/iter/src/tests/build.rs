@@ -244,3 +244,61 @@ proptest! {
         prop_assert_eq!(values::<f32>(&sum), expected);
     }
 }
+
+/// The short way of `uniform` and the steps of `build` must give the same iterators.
+#[test]
+fn the_short_way_is_the_long_way() {
+    init();
+    let tensors = [
+        arange(&[3, 4]),
+        arange(&[3, 4]),
+        arange(&[1, 4]),
+        as_strided(&arange(&[4]), &[1, 4], &[1, 1], 0),
+        as_strided(&arange(&[4]), &[4, 1], &[1, 7], 0),
+        permuted(&[4, 3], &[1, 0]),
+        zeros(&[3, 4], ScalarType::Long),
+        zeros(&[3, 4], ScalarType::Double),
+        zeros(&[], ScalarType::Double),
+        zeros(&[], ScalarType::Long),
+        arange(&[]),
+        arange(&[0, 4]),
+        wrapped(2_i64),
+        wrapped(2.5_f64),
+        wrapped(true),
+        meta(&[3, 4], ScalarType::Float),
+    ];
+    let config = |a, b| {
+        TensorIteratorConfig::new()
+            .promote_inputs_to_common_dtype(true)
+            .cast_common_dtype_to_outputs(true)
+            .enforce_safe_casting_to_output(true)
+            .allow_cpu_scalars(true)
+            .add_input(a)
+            .add_input(b)
+    };
+    let describe = |iter: TensorIterator| {
+        let operands: Vec<_> = (0..3).map(|arg| (iter.dtype(arg), iter.strides(arg).to_vec())).collect();
+        let out = iter.output(0);
+        let made = (out.sizes().unwrap().to_vec(), strides(out), out.dtype());
+        let inputs: Vec<_> = (1..3).map(|arg| iter.is_cpu_scalar(arg)).collect();
+        (iter.shape().to_vec(), iter.numel(), iter.common_dtype(), iter.device(), operands, made, inputs)
+    };
+    let mut short = 0;
+    for a in &tensors {
+        for b in &tensors {
+            let mut outs = StructuredOutputs::functional(1);
+            let one = config(a, b).build(&mut outs).map(describe);
+            let long = config(a, b).add_undefined_output().build_standalone().map(describe);
+            short += usize::from(one.is_ok());
+            match (one, long) {
+                (Ok(one), Ok(long)) if one.1 == 1 => assert_eq!((one.2, one.5), (long.2, long.5)),
+                (Ok(one), Ok(long)) => assert_eq!(one, long, "{:?} {:?}", a.sizes(), b.sizes()),
+                (one, long) => assert_eq!(
+                    one.map(drop).map_err(|e| e.to_string()),
+                    long.map(drop).map_err(|e| e.to_string())
+                ),
+            }
+        }
+    }
+    assert!(short > 100);
+}
