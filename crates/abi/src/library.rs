@@ -167,6 +167,35 @@ impl Api {
         f()
     }
 
+    /// Records how a call is differentiated: the newest `outputs` values of `stack` become outputs of a graph node
+    /// named `name`, whose gradients `backward` replaces by those of the `inputs` values below.
+    pub fn record<F>(
+        &self,
+        stack: &mut Stack,
+        inputs: usize,
+        outputs: usize,
+        name: &str,
+        backward: F,
+    ) -> Result<()>
+    where
+        F: Fn(&mut Call) -> Result<()> + Send + Sync + 'static,
+    {
+        let context =
+            Box::into_raw(Box::new(Context { table: self.table, kernel: backward })).cast::<c_void>();
+        // SAFETY: `trampoline::<F>` and `drop_context::<F>` expect just this context; the stack is live.
+        check(self.table, unsafe {
+            (self.table.autograd_record)(
+                stack.raw,
+                inputs,
+                outputs,
+                AbiStr::new(name),
+                trampoline::<F>,
+                context,
+                Some(drop_context::<F>),
+            )
+        })
+    }
+
     /// The set that holds one key.
     pub fn keyset_of(&self, key: &str) -> u64 {
         // SAFETY: the string lives through the call.
@@ -175,8 +204,11 @@ impl Api {
 }
 
 impl Op {
-    /// `aten::add.Tensor`.
+    /// `aten::add.Tensor`; empty for the backward function of a graph node, which belongs to no operator.
     pub fn name(&self) -> &'static str {
+        if self.raw.is_null() {
+            return "";
+        }
         // SAFETY: operator names live as long as the process.
         unsafe { (self.table.op_name)(self.raw).get() }
     }

@@ -254,4 +254,19 @@ pub struct Abi {
     pub device_rename: unsafe extern "C" fn(name: AbiStr) -> *mut AbiError,
     /// A ready kernel that copies the arguments to the CPU, runs the operator there and copies the results back.
     pub cpu_fallback: AbiKernel,
+
+    // ---- gradients
+    /// Records how a call is differentiated: the newest `outputs` values of the stack, made from the `inputs`
+    /// values below them, become outputs of a graph node. In the backward pass `backward` finds the outputs'
+    /// gradients on its stack (none where there is none) and replaces them by the inputs' gradients; its `op` is
+    /// null. Where no input requires a gradient nothing is recorded and the context is dropped at once.
+    pub autograd_record: unsafe extern "C" fn(
+        stack: *mut AbiStack,
+        inputs: usize,
+        outputs: usize,
+        name: AbiStr,
+        backward: AbiKernel,
+        context: *mut c_void,
+        drop_context: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> *mut AbiError,
 }

@@ -11,10 +11,28 @@ mod stacks;
 mod tensors;
 mod values;
 
-use abi::{Abi, AbiKernel};
+use std::ffi::c_void;
 
-/// Makes the table. `cpu_fallback` comes from outside because it needs operators.
-pub fn make_table(cpu_fallback: AbiKernel) -> Abi {
+use abi::{Abi, AbiError, AbiKernel, AbiStack, AbiStr};
+
+/// What other crates put into the table, because it needs operators or gradients.
+pub struct FromAbove {
+    /// [`Abi::cpu_fallback`].
+    pub cpu_fallback: AbiKernel,
+    /// [`Abi::autograd_record`].
+    pub autograd_record: unsafe extern "C" fn(
+        *mut AbiStack,
+        usize,
+        usize,
+        AbiStr,
+        AbiKernel,
+        *mut c_void,
+        Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> *mut AbiError,
+}
+
+/// Makes the table.
+pub fn make_table(from_above: FromAbove) -> Abi {
     Abi {
         version: abi::VERSION,
         size: std::mem::size_of::<Abi>() as u32,
@@ -54,9 +72,11 @@ pub fn make_table(cpu_fallback: AbiKernel) -> Abi {
         library_fallback: registration::library_fallback,
         device_register: devices::device_register,
         device_rename: devices::device_rename,
-        cpu_fallback,
+        cpu_fallback: from_above.cpu_fallback,
+        autograd_record: from_above.autograd_record,
     }
 }
 
 pub use errors::catch;
+pub use registration::ForeignKernel;
 pub use stacks::stack_from_raw;

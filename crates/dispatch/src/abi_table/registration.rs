@@ -3,26 +3,26 @@
 use std::ffi::c_void;
 
 use abi::{AbiError, AbiKernel, AbiLibrary, AbiStr};
-use c10::{check, Error, Result};
+use c10::{check, DispatchKeySet, Error, Result};
 
 use super::calls::{self, key_from_name};
 use super::errors::{catch, take};
-use crate::boxing::KernelFunction;
-use crate::dispatcher::{Library, LibraryKind};
+use crate::boxing::{KernelFunction, Stack};
+use crate::dispatcher::{Library, LibraryKind, OperatorHandle};
 
 /// An extension's kernel with its context.
-struct Foreign {
+pub struct ForeignKernel {
     kernel: AbiKernel,
     context: *mut c_void,
     drop_context: Option<unsafe extern "C" fn(*mut c_void)>,
 }
 
 // SAFETY: the interface asks that kernels may be called, and contexts used, from any thread.
-unsafe impl Send for Foreign {}
+unsafe impl Send for ForeignKernel {}
 // SAFETY: as above.
-unsafe impl Sync for Foreign {}
+unsafe impl Sync for ForeignKernel {}
 
-impl Drop for Foreign {
+impl Drop for ForeignKernel {
     fn drop(&mut self) {
         if let Some(drop_context) = self.drop_context {
             // SAFETY: the context is dropped once, when the kernel can no longer be called.
@@ -31,20 +31,28 @@ impl Drop for Foreign {
     }
 }
 
-impl Foreign {
+impl ForeignKernel {
+    /// Takes a kernel over.
+    ///
+    /// # Safety
+    /// `kernel` must be callable with `context` from any thread until `drop_context` was called.
+    pub unsafe fn new(
+        kernel: AbiKernel,
+        context: *mut c_void,
+        drop_context: Option<unsafe extern "C" fn(*mut c_void)>,
+    ) -> ForeignKernel {
+        ForeignKernel { kernel, context, drop_context }
+    }
+
+    /// Calls the kernel; `op` is `None` for the backward function of a graph node.
+    pub fn call(&self, op: Option<OperatorHandle>, keyset: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+        let op = op.map_or(std::ptr::null(), calls::into_raw);
+        // SAFETY: the promise made to `new`; the stack is lent for the call.
+        unsafe { take((self.kernel)(self.context, op, keyset.raw_repr(), std::ptr::from_mut(stack).cast())) }
+    }
+
     fn into_kernel(self) -> KernelFunction {
-        KernelFunction::from_boxed_closure(move |op, keyset, stack| {
-            let foreign = &self;
-            // SAFETY: the kernel was registered with this context; the stack is lent for the call.
-            unsafe {
-                take((foreign.kernel)(
-                    foreign.context,
-                    calls::into_raw(op),
-                    keyset.raw_repr(),
-                    std::ptr::from_mut(stack).cast(),
-                ))
-            }
-        })
+        KernelFunction::from_boxed_closure(move |op, keyset, stack| self.call(Some(op), keyset, stack))
     }
 }
 
@@ -102,7 +110,8 @@ pub(super) unsafe extern "C" fn library_impl(
     context: *mut c_void,
     drop_context: Option<unsafe extern "C" fn(*mut c_void)>,
 ) -> *mut AbiError {
-    let foreign = Foreign { kernel, context, drop_context };
+    // SAFETY: the interface's promise.
+    let foreign = unsafe { ForeignKernel::new(kernel, context, drop_context) };
     catch(|| {
         let key = key_from_name(key).ok_or_else(|| unknown_key(key))?;
         // SAFETY: a live library, and a string that lives through the call.
@@ -117,7 +126,8 @@ pub(super) unsafe extern "C" fn library_fallback(
     context: *mut c_void,
     drop_context: Option<unsafe extern "C" fn(*mut c_void)>,
 ) -> *mut AbiError {
-    let foreign = Foreign { kernel, context, drop_context };
+    // SAFETY: the interface's promise.
+    let foreign = unsafe { ForeignKernel::new(kernel, context, drop_context) };
     catch(|| {
         let key = key_from_name(key).ok_or_else(|| unknown_key(key))?;
         // SAFETY: a live library.
