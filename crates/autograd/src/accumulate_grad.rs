@@ -1,0 +1,129 @@
+//! [`AccumulateGrad`]: the end of the backward graph, which sums gradients into a leaf's `.grad`.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use c10::{check, AutogradMetaInterface, GradMode, Result, Tensor};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::autograd_meta::AutogradMeta;
+use crate::edge::VariableList;
+use crate::hooks::TensorHook;
+use crate::input_metadata::InputMetadata;
+use crate::node::{Node, NodeFunction};
+use crate::tensor_ops;
+use crate::variable;
+
+/// The accumulator of one leaf.
+pub struct AccumulateGrad {
+    /// The leaf.
+    pub variable: Tensor,
+    /// Several backward passes may reach one leaf at once.
+    accumulating: Mutex<()>,
+}
+
+impl AccumulateGrad {
+    /// A node that accumulates into `variable`. Its sequence number makes it run as soon as it is ready.
+    pub(crate) fn new_node(variable: &Tensor) -> Node {
+        let function = Self { variable: variable.clone(), accumulating: Mutex::new(()) };
+        Node::with_sequence_nr(Box::new(function), InputMetadata::new(variable), u64::MAX)
+    }
+
+    fn accumulate(&self, node: &Node, new_grad: Tensor) -> Result<()> {
+        let meta = AutogradMeta::materialize(&self.variable)?;
+        let _one_at_a_time = self.accumulating.lock();
+        // Taken out, so that the sum may reuse its memory without other owners in the way.
+        match meta.grad() {
+            None => {
+                // A post hook's caller holds the gradients as well.
+                let expected_owners = 1 + u32::from(node.has_post_hooks());
+                let grad = if self.may_steal(&new_grad, expected_owners) {
+                    variable::detach(&new_grad)?
+                } else {
+                    self.clone_obeying_contract(&new_grad)?
+                };
+                meta.set_grad(Some(grad));
+            }
+            Some(grad) if !GradMode::is_enabled() => {
+                // In place: whoever holds `.grad` sees the sum.
+                tensor_ops::add_(&grad, &new_grad)?;
+            }
+            Some(grad) => meta.set_grad(Some(tensor_ops::add(&grad, &new_grad)?)),
+        }
+        Ok(())
+    }
+
+    /// Whether the gradient itself may become `.grad`: nobody else has it, no graph is being recorded, and it is laid out
+    /// as the leaf is.
+    fn may_steal(&self, grad: &Tensor, expected_owners: u32) -> bool {
+        !GradMode::is_enabled() && grad.use_count() <= expected_owners && self.obeys_layout_contract(grad)
+    }
+
+    /// `.grad` of a dense leaf has the leaf's strides; of any other, it is contiguous.
+    fn obeys_layout_contract(&self, grad: &Tensor) -> bool {
+        if grad.layout() != self.variable.layout() {
+            return false;
+        }
+        if !self.variable.is_non_overlapping_and_dense() {
+            return grad.is_contiguous();
+        }
+        match (grad.sizes(), grad.strides(), self.variable.sizes(), self.variable.strides()) {
+            (Ok(sizes), Ok(strides), Ok(leaf_sizes), Ok(leaf_strides)) => {
+                sizes.len() == leaf_sizes.len()
+                    && (0..sizes.len()).all(|i| {
+                        sizes[i] == leaf_sizes[i] && (strides[i] == leaf_strides[i] || sizes[i] == 1)
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    fn clone_obeying_contract(&self, grad: &Tensor) -> Result<Tensor> {
+        if self.variable.is_non_overlapping_and_dense() && self.variable.sizes().is_ok() {
+            let copy = tensor_ops::new_empty_strided(grad, &self.variable.sym_sizes(), &self.variable.sym_strides())?;
+            tensor_ops::copy_(&copy, grad)
+        } else {
+            tensor_ops::clone_contiguous(grad)
+        }
+    }
+}
+
+impl NodeFunction for AccumulateGrad {
+    fn name(&self) -> Cow<'_, str> {
+        Cow::Borrowed("AccumulateGrad")
+    }
+
+    fn apply(&self, node: &Node, mut grads: VariableList) -> Result<VariableList> {
+        let Some(grad) = grads.first_mut().and_then(Option::take) else { return Ok(VariableList::new()) };
+        check!(variable::is_leaf(&self.variable), "leaf variable has been moved into the graph interior");
+        if !variable::requires_grad(&self.variable) {
+            return Ok(VariableList::new());
+        }
+        self.accumulate(node, grad)?;
+        let hooks = AutogradMeta::of(&self.variable).and_then(AutogradMeta::leaf_hooks);
+        if let Some(hooks) = hooks {
+            let hooks: Vec<_> = hooks.lock().post_accumulate.clone();
+            for registered in hooks {
+                registered.hook.call(&self.variable)?;
+            }
+        }
+        Ok(VariableList::new())
+    }
+
+    fn leaf_hooks(&self) -> SmallVec<[Arc<dyn TensorHook>; 1]> {
+        match AutogradMeta::of(&self.variable).and_then(AutogradMeta::leaf_hooks) {
+            Some(hooks) => hooks.lock().tensor.iter().map(|registered| registered.hook.clone()).collect(),
+            None => SmallVec::new(),
+        }
+    }
+
+    fn visit_saved(&self, visit: &mut dyn FnMut(&Tensor)) {
+        visit(&self.variable);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

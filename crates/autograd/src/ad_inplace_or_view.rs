@@ -1,0 +1,149 @@
+//! The one ADInplaceOrView kernel: tracks views and counts in-place modifications, whether or not gradients are recorded.
+//!
+//! Registered for operators whose schema says that they write or that they return views; all others fall through.
+
+use std::sync::{Arc, OnceLock};
+
+use c10::{
+    after_ADInplaceOrView_keyset, AutoDispatchBelowADInplaceOrView, DispatchKeySet, Error, GradMode, InferenceMode,
+    Result, Tensor,
+};
+use dispatch::{IValue, KernelFunction, OperatorHandle, Stack};
+use smallvec::SmallVec;
+
+use crate::autograd_meta::AutogradMeta;
+use crate::kernel::first_argument;
+use crate::op_info::{OpInfo, ReturnAlias};
+use crate::variable;
+use crate::view_meta::{CreationMeta, ViewFunc};
+
+/// Views that gradients don't pass.
+const NON_DIFFERENTIABLE_VIEWS: [&str; 4] = ["detach", "_indices", "_values", "_fw_primal"];
+
+/// The kernel for one operator.
+pub fn ad_inplace_or_view_kernel() -> KernelFunction {
+    let info: OnceLock<OpInfo> = OnceLock::new();
+    KernelFunction::from_boxed_closure(move |op, ks, stack| {
+        let info = match info.get() {
+            Some(info) => info,
+            None => {
+                let computed = OpInfo::of(op)?;
+                info.get_or_init(|| computed)
+            }
+        };
+        let first = first_argument(op, info, stack)?;
+        if info.is_view {
+            view(info, op, ks, stack, first)
+        } else {
+            mutate(info, op, ks, stack, first)
+        }
+    })
+}
+
+fn redispatch(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+    let _below = AutoDispatchBelowADInplaceOrView::new();
+    op.redispatch_boxed(ks & after_ADInplaceOrView_keyset, stack)
+}
+
+fn mutate(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack, first: usize) -> Result<()> {
+    let mut written: SmallVec<[Tensor; 2]> = SmallVec::new();
+    for &arg in &info.mutated {
+        stack[first + arg].for_each_tensor(&mut |tensor| written.push(tensor.clone()));
+    }
+    redispatch(op, ks, stack)?;
+    written.iter().try_for_each(|tensor| tensor.bump_version())
+}
+
+fn view(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack, first: usize) -> Result<()> {
+    let viewed = info.returns.iter().find_map(|r| if let ReturnAlias::View(arg) = r { Some(*arg) } else { None });
+    let base = match viewed.map(|arg| &stack[first + arg]) {
+        Some(IValue::Tensor(base)) => base.clone(),
+        // A list of bases (`chunk` of a list): each view has its own, which schemas can't say; no tracking.
+        _ => return redispatch(op, ks, stack),
+    };
+    let differentiable = !NON_DIFFERENTIABLE_VIEWS.contains(&op.name().base_name());
+    // Replaying needs the arguments; most views can do without.
+    let replay = (differentiable && variable::requires_view_fn(&base))
+        .then(|| (viewed.unwrap_or(0), stack[first..].iter().cloned().collect::<Vec<IValue>>()));
+
+    redispatch(op, ks, stack)?;
+
+    let replay = replay.map(|(arg, args)| Replay { op, arg, args: args.into() });
+    let creation_meta = creation_meta(info);
+    let mut index = 0;
+    for (ret, alias) in info.returns.iter().enumerate() {
+        if !matches!(alias, ReturnAlias::View(_)) {
+            continue;
+        }
+        let track = |tensor: &Tensor, index: usize| -> Result<()> {
+            if !differentiable {
+                // SAFETY: the view is fresh from its operator; no other thread has it.
+                unsafe { tensor.set_version_counter(base.version_counter()) };
+                return Ok(());
+            }
+            let view_fn = replay.as_ref().map(|replay| replay.view_func(ret, index));
+            variable::as_view(&base, tensor, view_fn, creation_meta)
+        };
+        match &mut stack[first + ret] {
+            IValue::Tensor(tensor) => {
+                fresh_view(tensor, &base)?;
+                track(tensor, 0)?;
+            }
+            IValue::TensorList(list) => {
+                for tensor in list.iter() {
+                    track(tensor, index)?;
+                    index += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A kernel may answer with its argument, or with a tensor that others know: autograd needs one of its own.
+fn fresh_view(tensor: &mut Tensor, base: &Tensor) -> Result<()> {
+    if tensor.is_same(base) || AutogradMeta::of(tensor).is_some() {
+        *tensor = variable::tensor_data(tensor)?;
+    }
+    Ok(())
+}
+
+fn creation_meta(info: &OpInfo) -> CreationMeta {
+    if InferenceMode::is_enabled() {
+        CreationMeta::InferenceMode
+    } else if !GradMode::is_enabled() {
+        CreationMeta::NoGradMode
+    } else if info.is_multi_output_view {
+        CreationMeta::MultiOutputNode
+    } else {
+        CreationMeta::Default
+    }
+}
+
+/// A view operator with its arguments, to be called again on another base.
+struct Replay {
+    op: OperatorHandle,
+    arg: usize,
+    args: Arc<[IValue]>,
+}
+
+impl Replay {
+    fn view_func(&self, ret: usize, index: usize) -> ViewFunc {
+        let (op, arg, args) = (self.op, self.arg, self.args.clone());
+        // The base itself is not kept: it would be a second owner beside the view's own.
+        let args: Vec<IValue> =
+            args.iter().enumerate().map(|(i, v)| if i == arg { IValue::None } else { v.clone() }).collect();
+        ViewFunc::new(move |base| {
+            let mut stack: Stack = args.iter().cloned().collect();
+            stack[arg] = IValue::Tensor(base.clone());
+            op.call_boxed(&mut stack)?;
+            let found = match stack.get(ret) {
+                Some(IValue::Tensor(tensor)) => Some(tensor.clone()),
+                Some(IValue::TensorList(tensors)) => tensors.get(index).cloned(),
+                _ => None,
+            };
+            found.ok_or_else(|| Error::internal(format!("{}: replaying the view gave no tensor", op.name())))
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! [`AutogradMeta`]: what autograd hangs on a tensor.
+//!
+//! A tensor without it needs no gradient and has no history. It is made when a tensor starts to require
+//! gradients, comes out of a recorded operator, is a view, or gets a `.grad` or a hook.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use c10::{AutogradMetaInterface, Result, Tensor, TensorImpl};
+use parking_lot::Mutex;
+
+use crate::edge::Edge;
+use crate::hooks::LeafHooks;
+use crate::node::{Node, WeakNode};
+use crate::variable;
+use crate::view_meta::DifferentiableViewMeta;
+
+/// The part that changes, behind one lock.
+#[derive(Default)]
+pub(crate) struct GradState {
+    pub(crate) grad_fn: Option<Node>,
+    pub(crate) output_nr: u32,
+    /// The output number under which the retain-grad hook is registered.
+    pub(crate) retains_grad: Option<u32>,
+    pub(crate) grad: Option<Tensor>,
+    /// Weak: the graph owns it, and it owns the tensor.
+    pub(crate) grad_accumulator: Option<WeakNode>,
+}
+
+/// Autograd's state of one tensor.
+#[derive(Default)]
+pub struct AutogradMeta {
+    requires_grad: AtomicBool,
+    /// Whether `state.grad_fn` is set, readable without the lock.
+    has_grad_fn: AtomicBool,
+    pub(crate) state: Mutex<GradState>,
+    view: Option<Box<DifferentiableViewMeta>>,
+    leaf_hooks: OnceLock<Arc<Mutex<LeafHooks>>>,
+}
+
+impl AutogradMeta {
+    /// A leaf's.
+    pub fn leaf(requires_grad: bool) -> Self {
+        Self { requires_grad: AtomicBool::new(requires_grad), ..Self::default() }
+    }
+
+    /// That of a recorded operator's output.
+    pub fn with_edge(edge: Edge) -> Self {
+        Self {
+            has_grad_fn: AtomicBool::new(edge.function.is_some()),
+            state: Mutex::new(GradState { grad_fn: edge.function, output_nr: edge.input_nr, ..GradState::default() }),
+            ..Self::default()
+        }
+    }
+
+    /// A view's.
+    pub(crate) fn with_view(view: DifferentiableViewMeta) -> Self {
+        Self { view: Some(Box::new(view)), ..Self::default() }
+    }
+
+    /// The meta of a tensor that has one.
+    #[inline]
+    pub fn of(tensor: &Tensor) -> Option<&Self> {
+        tensor.autograd_meta()?.as_any().downcast_ref()
+    }
+
+    /// The meta of a tensor, made on demand.
+    pub fn materialize(tensor: &Tensor) -> Result<&Self> {
+        if let Some(meta) = Self::of(tensor) {
+            return Ok(meta);
+        }
+        tensor.set_autograd_meta(Box::<Self>::default());
+        Self::of(tensor).ok_or_else(|| c10::Error::internal("a tensor's autograd meta is of a foreign type"))
+    }
+
+    /// The view half, if the tensor is a differentiable view.
+    #[inline]
+    pub fn view(&self) -> Option<&DifferentiableViewMeta> {
+        self.view.as_deref()
+    }
+
+    /// Whether a history is attached (one that may be out of date for views).
+    #[inline]
+    pub fn has_grad_fn(&self) -> bool {
+        self.has_grad_fn.load(Ordering::Acquire)
+    }
+
+    /// The flag that users set on leaves.
+    pub(crate) fn requires_grad_flag(&self) -> bool {
+        self.requires_grad.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_requires_grad_flag(&self, value: bool) {
+        self.requires_grad.store(value, Ordering::Relaxed);
+    }
+
+    /// The attached history and output number, without bringing a view's up to date.
+    pub(crate) fn raw_edge(&self) -> Edge {
+        if !self.has_grad_fn() {
+            return Edge::default();
+        }
+        let state = self.state.lock();
+        Edge { function: state.grad_fn.clone(), input_nr: state.output_nr }
+    }
+
+    /// Replaces the history.
+    pub(crate) fn set_edge(&self, edge: Edge) {
+        let old = {
+            let mut state = self.state.lock();
+            self.has_grad_fn.store(edge.function.is_some(), Ordering::Release);
+            state.output_nr = edge.input_nr;
+            std::mem::replace(&mut state.grad_fn, edge.function)
+        };
+        // Outside the lock: this may delete a graph.
+        drop(old);
+    }
+
+    /// The hooks of a leaf, if any were registered.
+    pub(crate) fn leaf_hooks(&self) -> Option<&Arc<Mutex<LeafHooks>>> {
+        self.leaf_hooks.get()
+    }
+
+    /// The hooks of a leaf, made on demand.
+    pub(crate) fn leaf_hooks_or_init(&self) -> &Arc<Mutex<LeafHooks>> {
+        self.leaf_hooks.get_or_init(Arc::default)
+    }
+
+    /// Shows the leaf's hooks, each as its own type, to a visitor (a garbage collector).
+    pub fn visit_hooks(&self, visit: &mut dyn FnMut(&dyn Any)) {
+        let Some(hooks) = self.leaf_hooks() else { return };
+        let hooks = hooks.lock();
+        hooks.tensor.iter().for_each(|r| visit(r.hook.as_any()));
+        hooks.post_accumulate.iter().for_each(|r| visit(r.hook.as_any()));
+    }
+}
+
+impl AutogradMetaInterface for AutogradMeta {
+    #[inline]
+    fn requires_grad(&self) -> bool {
+        self.requires_grad_flag()
+            || self.has_grad_fn()
+            || self.view.as_ref().is_some_and(|view| variable::requires_grad(view.base()))
+    }
+
+    fn set_requires_grad(&self, requires_grad: bool, tensor: &TensorImpl) -> Result<()> {
+        c10::check!(
+            !requires_grad || variable::is_differentiable_type(tensor.dtype()),
+            "only Tensors of floating point and complex dtype can require gradients"
+        );
+        self.set_requires_grad_flag(requires_grad);
+        Ok(())
+    }
+
+    fn grad(&self) -> Option<Tensor> {
+        self.state.lock().grad.clone()
+    }
+
+    fn set_grad(&self, grad: Option<Tensor>) {
+        let old = std::mem::replace(&mut self.state.lock().grad, grad);
+        drop(old);
+    }
+
+    fn is_leaf(&self) -> bool {
+        !self.has_grad_fn()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

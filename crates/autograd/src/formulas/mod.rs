@@ -1,0 +1,37 @@
+//! Helpers of derivative formulas, by family. The formulas themselves stand in the operators' declarations.
+//!
+//! All of them are made of differentiable operators, so that gradients can be differentiated again.
+
+mod conv;
+mod factory;
+mod index;
+mod linalg;
+mod loss;
+mod norm;
+mod pointwise;
+mod pool;
+mod random;
+mod reduce;
+mod shape;
+
+pub use conv::*;
+pub use factory::*;
+pub use index::*;
+pub use linalg::*;
+pub use loss::*;
+pub use norm::*;
+pub use pointwise::*;
+pub use pool::*;
+pub use random::*;
+pub use reduce::*;
+pub use shape::*;
+
+/// Formulas name it.
+pub use c10::MemoryFormat;
+use c10::{Error, Result, Tensor};
+
+/// The gradient of an argument for which there is no formula.
+pub fn not_implemented(op: &str, arg: &str, why: &str) -> Result<Tensor> {
+    let _ = op;
+    Err(Error::not_implemented(format!("the derivative for '{arg}' is not implemented. {why}")))
+}

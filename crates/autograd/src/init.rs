@@ -1,0 +1,85 @@
+//! Registration of autograd's kernels.
+
+use std::sync::OnceLock;
+
+use c10::{get_runtime_dispatch_key_set, DispatchKey, Error, Result};
+use dispatch::{list_operators, KernelFunction, Library, LibraryKind, OperatorHandle};
+
+use crate::ad_inplace_or_view::ad_inplace_or_view_kernel;
+use crate::anomaly_mode;
+use crate::autograd_meta::AutogradMeta;
+use crate::derivative_entry::DerivativeEntry;
+use crate::fallback::autograd_fallback;
+use crate::gen;
+use crate::kernel::autograd_kernel;
+use crate::saved_tensor_hooks;
+
+/// Operators that give no gradient though they return floating point tensors of their own.
+static DETACH: DerivativeEntry = DerivativeEntry {
+    op: "aten::detach",
+    node_name: "",
+    source: "init.rs",
+    differentiable: &[],
+    saved: &[],
+    output_differentiability: &[false],
+    backward: |_| Ok(()),
+};
+
+/// Registers all kernels, once. Call it when the operators are defined.
+pub fn init() -> Result<()> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    DONE.get_or_init(|| register_all().map_err(|error| error.to_string())).clone().map_err(Error::runtime)
+}
+
+fn register_all() -> Result<()> {
+    c10::set_autograd_meta_factory(|| Box::<AutogradMeta>::default());
+    anomaly_mode::register_tls_extension();
+    saved_tensor_hooks::register_tls_extension();
+
+    let mut library = Library::new(LibraryKind::Impl, "aten");
+    let mut has_detach = false;
+    for entry in gen::all().iter().copied().flatten() {
+        has_detach |= entry.op == DETACH.op;
+        library.impl_(entry.op, DispatchKey::Autograd, autograd_kernel(entry))?;
+    }
+    if !has_detach {
+        library.impl_(DETACH.op, DispatchKey::Autograd, autograd_kernel(&DETACH))?;
+    }
+    for op in list_operators() {
+        // Operators of others register themselves: see `register_ad_inplace_or_view`.
+        if op.name().namespace() == Some("aten") {
+            add_ad_inplace_or_view(&mut library, op)?;
+        }
+    }
+    library.leak();
+    register_fallbacks()
+}
+
+/// Tracks views and in-place modifications of an operator whose schema says it makes them.
+fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
+    if op.has_kernel_for_dispatch_key(DispatchKey::CompositeImplicitAutograd) {
+        // The operators it is made of are tracked.
+        return Ok(());
+    }
+    let schema = op.schema()?;
+    if schema.is_mutable() || schema.is_view() {
+        library.impl_(&op.name().to_string(), DispatchKey::ADInplaceOrView, ad_inplace_or_view_kernel())?;
+    }
+    Ok(())
+}
+
+/// As [`init`] does for the system's own operators, for one that a third party has defined. The registration ends with
+/// `library`.
+pub fn register_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
+    add_ad_inplace_or_view(library, op)
+}
+
+fn register_fallbacks() -> Result<()> {
+    let mut fallbacks = Library::new(LibraryKind::Impl, "_");
+    for key in get_runtime_dispatch_key_set(DispatchKey::Autograd).iter() {
+        fallbacks.fallback(key, KernelFunction::from_boxed(autograd_fallback))?;
+    }
+    fallbacks.fallback(DispatchKey::ADInplaceOrView, KernelFunction::fallthrough())?;
+    fallbacks.leak();
+    Ok(())
+}
