@@ -72,7 +72,9 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """Return the options as a dictionary of arguments for :func:`set_printoptions`."""
-    return {name: getattr(PRINT_OPTS, name) for name in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")}
+    return {
+        name: getattr(PRINT_OPTS, name) for name in ("precision", "threshold", "edgeitems", "linewidth", "sci_mode")
+    }
 
 
 class printoptions:

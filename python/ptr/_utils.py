@@ -1,4 +1,5 @@
-"""Helpers shared by the Python layers: type names for messages and the functions that pickles of tensors and parameters name."""
+"""Helpers shared by the Python layers: type names for messages and the functions that pickles of tensors and
+parameters name."""
 
 from __future__ import annotations
 
@@ -64,13 +65,16 @@ def _rebuild_parameter(data: torch.Tensor, requires_grad: bool, backward_hooks: 
     return param
 
 
-def _rebuild_parameter_with_state(data: torch.Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> torch.Tensor:
+def _rebuild_parameter_with_state(
+    data: torch.Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> torch.Tensor:
     """Make a parameter and give it back the attributes that it carried when pickled."""
     return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
 
 
 def _get_obj_state(obj: Any) -> Any:
-    """Return what has to be pickled of ``obj`` beside its data: ``__dict__``, or ``(__dict__, slots)`` where slots are filled."""
+    """Return what has to be pickled of ``obj`` beside its data: ``__dict__``, or ``(__dict__, slots)`` where slots are
+    filled."""
     getstate = getattr(type(obj), "__getstate__", None)
     if getstate is not None and getstate is not getattr(object, "__getstate__", None):
         return obj.__getstate__()

@@ -48,7 +48,10 @@ def test_values(values, text):
         (lambda: torch.zeros(0, dtype=torch.int32), "tensor([], dtype=torch.int32)"),
         (lambda: torch.zeros(2, 0, 3), "tensor([], size=(2, 0, 3))"),
         (lambda: torch.zeros(3, 4, device="meta"), "tensor(..., device='meta', size=(3, 4))"),
-        (lambda: torch.zeros(3, device="meta", dtype=torch.int64), "tensor(..., device='meta', size=(3,), dtype=torch.int64)"),
+        (
+            lambda: torch.zeros(3, device="meta", dtype=torch.int64),
+            "tensor(..., device='meta', size=(3,), dtype=torch.int64)",
+        ),
         (lambda: torch.ones(1, requires_grad=True), "tensor([1.], requires_grad=True)"),
         (lambda: torch.ones(1, requires_grad=True) * 2, "tensor([2.], grad_fn=<MulBackward0>)"),
         (lambda: torch.arange(4.0).reshape(2, 2).t(), "tensor([[0., 2.],\n        [1., 3.]])"),

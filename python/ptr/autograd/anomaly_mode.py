@@ -12,8 +12,8 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 class detect_anomaly:
     """Context in which errors of a backward pass name the operation of the forward pass that they belong to.
 
-    Nodes made inside keep the traceback of their forward; one whose backward fails, or (with ``check_nan``) gives a value
-    that is not a number, prints it. This is slow: for debugging only.
+    Nodes made inside keep the traceback of their forward; one whose backward fails, or (with ``check_nan``) gives a
+    value that is not a number, prints it. This is slow: for debugging only.
 
     Args:
         check_nan: raise an error when a backward gives not-a-number. Default: ``True``.
@@ -30,7 +30,8 @@ class detect_anomaly:
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         self.check_nan = check_nan
         warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
             stacklevel=2,
         )
 

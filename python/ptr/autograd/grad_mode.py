@@ -29,9 +29,9 @@ class _DecoratorContextManager:
         func = orig_func
         if isinstance(orig_func, type):
             warnings.warn(
-                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
-                "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
-                "method and nothing else.",
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
+                "the `__init__` method and nothing else.",
                 FutureWarning,
                 stacklevel=2,
             )
@@ -91,8 +91,8 @@ def _wrap_generator(make_context: Any, func: Any) -> Any:
 class no_grad(_DecoratorContextManager):
     """Context, or decorator, in which operations record no graph.
 
-    Results have ``requires_grad=False``, whatever their inputs; factories with ``requires_grad=True`` are unaffected. Only
-    the current thread is concerned.
+    Results have ``requires_grad=False``, whatever their inputs; factories with ``requires_grad=True`` are unaffected.
+    Only the current thread is concerned.
 
     Example::
 

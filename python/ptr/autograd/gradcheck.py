@@ -1,7 +1,8 @@
 """Checks of derivatives against differences of values.
 
-The Jacobian of a function is found twice: by moving each element of the inputs a little (numerically), and by a backward
-pass for each element of the outputs (analytically). Jacobians are tensors of shape ``(numel of input, numel of output)``.
+The Jacobian of a function is found twice: by moving each element of the inputs a little (numerically), and by a
+backward pass for each element of the outputs (analytically). Jacobians are tensors of shape ``(numel of input, numel
+of output)``.
 Complex numbers follow the convention of the engine: the gradient of a real ``s`` by ``z = x + iy`` is
 ``ds/dx + i ds/dy``; of a complex output, real and imaginary part are checked one after the other.
 
@@ -58,8 +59,8 @@ def _check_perturbed(before: Any, after: Any, eps: float, where: str) -> None:
     for name, a, b in (("shape", before.shape, after.shape), ("dtype", before.dtype, after.dtype)):
         if a != b:
             raise AssertionError(
-                f"Expected `func` to return outputs with the same {name} when inputs are perturbed {where}by {eps}, but got: "
-                f"{name}s {a} and {b}."
+                f"Expected `func` to return outputs with the same {name} when inputs are perturbed {where}by {eps}, "
+                f"but got: {name}s {a} and {b}."
             )
 
 
@@ -78,14 +79,19 @@ def _difference_quotients(
     high = [output.detach().clone() for output in _as_tuple(func(*inputs))]
     values.copy_(original)
     quotients = []
-    for a, b in zip(low, high):
+    for a, b in zip(low, high, strict=True):
         _check_perturbed(a, b, eps, where)
         quotients.append(((b - a) / (2 * eps)).reshape(-1))
     return quotients
 
 
 def _derivatives(
-    func: Callable[..., Any], inputs: tuple[Any, ...], values: Any, directions: tuple[Any, Any], eps: float, where: str = ""
+    func: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    values: Any,
+    directions: tuple[Any, Any],
+    eps: float,
+    where: str = "",
 ) -> list[Any]:
     """Return the derivatives of all outputs along a direction; for complex inputs one for each part, combined."""
     real, imag = directions
@@ -93,7 +99,7 @@ def _derivatives(
     if not values.is_complex():
         return along_real
     along_imag = _difference_quotients(func, inputs, values, imag * eps * 1j, eps, where)
-    return [dx + dy * 1j for dx, dy in zip(along_real, along_imag)]
+    return [dx + dy * 1j for dx, dy in zip(along_real, along_imag, strict=True)]
 
 
 def _numerical_jacobians(
@@ -108,7 +114,7 @@ def _numerical_jacobians(
         jacobians.append(torch.zeros((inp.numel(), output.numel()), dtype=dtype, device=output.device))
     for row, index in enumerate(itertools.product(*map(range, inp.shape))):
         columns = _derivatives(func, inputs, data[index], (1, 1), eps, f"on index {index} ")
-        for jacobian, column in zip(jacobians, columns):
+        for jacobian, column in zip(jacobians, columns, strict=True):
             jacobian[row] = column
     return jacobians
 
@@ -134,17 +140,16 @@ def _vector_jacobian_products(output: Any, diff_inputs: list[Any], fast_vector: 
 def _analytical_jacobians(
     inputs: tuple[Any, ...], output: Any, options: _Options, fast_vector: Any = None
 ) -> list[Any]:
-    """Return the Jacobians of one output by all inputs, after checking that the backward is repeatable and well-formed."""
+    """Return the Jacobians of one output by all inputs, after checking that the backward is repeatable and
+    well-formed."""
     diff_inputs = [inp for inp in inputs if _is_differentiable(inp)]
     columns = 1 if fast_vector is not None else output.numel()
 
     def compute() -> tuple[list[Any], bool, bool]:
-        jacobians = [
-            torch.zeros((inp.numel(), columns), dtype=inp.dtype, device=inp.device) for inp in diff_inputs
-        ]
+        jacobians = [torch.zeros((inp.numel(), columns), dtype=inp.dtype, device=inp.device) for inp in diff_inputs]
         sizes_ok = types_ok = True
         for i, grads in enumerate(_vector_jacobian_products(output, diff_inputs, fast_vector)):
-            for inp, jacobian, grad in zip(diff_inputs, jacobians, grads):
+            for inp, jacobian, grad in zip(diff_inputs, jacobians, grads, strict=True):
                 if grad is None:
                     continue
                 if grad.size() != inp.size():
@@ -160,10 +165,11 @@ def _analytical_jacobians(
     if not sizes_ok:
         raise GradcheckError("Analytical gradient has incorrect size")
     second, _, _ = compute()
-    for a, b in zip(first, second):
+    for a, b in zip(first, second, strict=True):
         if a.numel() and bool((a - b).abs().max() > options.nondet_tol):
             raise GradcheckError(
-                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives "
                 f"different values. The tolerance for nondeterminism was {options.nondet_tol}."
             )
     return first
@@ -236,7 +242,7 @@ def _check_fast(
     vs = [_random_unit_vector(output, generator) for _, output in outputs]
 
     along_u = []
-    for position, (real, imag) in zip(positions, us):
+    for position, (real, imag) in zip(positions, us, strict=True):
         data = inputs[position].data
         directions = real.reshape(data.shape), imag.reshape(data.shape)
         along_u.append(_fast_derivatives(func, inputs, data, directions, options.eps))
@@ -246,7 +252,7 @@ def _check_fast(
                 raise GradcheckError("Numerical gradient for function expected to be zero")
         return
 
-    for o, ((index, output), v) in enumerate(zip(outputs, vs)):
+    for o, ((index, output), v) in enumerate(zip(outputs, vs, strict=True)):
         for i, column in enumerate(_analytical_jacobians(inputs, output, options, fast_vector=v)):
             real, imag = us[i]
             by_real, by_imag = along_u[i]
@@ -288,14 +294,15 @@ def _slow_detail(
     relaxed = _Options(options.eps, options.atol, options.rtol, float("inf"), False, False)
     a = _analytical_jacobians(inputs, output, relaxed)[input_idx]
     text = (
-        "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode. In slow mode:\n\n"
+        "\nThe above quantities relating the numerical and analytical jacobians are computed in fast mode. In slow "
+        "mode:\n\n"
         f"Numerical:\n {n}\nAnalytical:\n{a}\n\n"
         f"The max per-element difference (slow mode) is: {(n - a).abs().max()}.\n"
     )
     if _allclose(a, n, options.rtol, options.atol):
         text += (
-            "\nFast gradcheck failed but element-wise differences are small. This means that the test might've passed in "
-            "slow_mode!\n"
+            "\nFast gradcheck failed but element-wise differences are small. This means that the test might've passed "
+            "in slow_mode!\n"
         )
     return text
 
@@ -323,15 +330,15 @@ def _check_inputs(inputs: tuple[Any, ...]) -> None:
         any_differentiable = True
         if inp.dtype not in (torch.float64, torch.complex128):
             warnings.warn(
-                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex. ",
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                "will likely fail if all the inputs are not of double precision floating point or complex. ",
                 stacklevel=4,
             )
-        if any(stride == 0 and size > 1 for stride, size in zip(inp.stride(), inp.size())):
+        if any(stride == 0 and size > 1 for stride, size in zip(inp.stride(), inp.size(), strict=True)):
             raise RuntimeError(
-                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping to "
-                "be able to compute the numerical gradients correctly. You should call .contiguous on the input before "
-                "passing it to gradcheck."
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                "on the input before passing it to gradcheck."
             )
     if not any_differentiable:
         raise ValueError(
@@ -344,7 +351,7 @@ def _check_zero_grad_output(outputs: tuple[Any, ...], diff_inputs: list[Any]) ->
     grads = torch.autograd.grad(
         outputs, diff_inputs, [torch.zeros_like(output) for output in outputs], allow_unused=True
     )
-    for grad, inp in zip(grads, diff_inputs):
+    for grad, inp in zip(grads, diff_inputs, strict=True):
         if grad is None:
             continue
         if bool((grad != 0).any()):
@@ -500,8 +507,8 @@ def gradgradcheck(
         gen_non_contig_grad_outputs: make random ``grad_outputs`` with gaps.
         check_fwd_over_rev: not available yet.
         check_rev_over_rev: check backward of backward.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad, fast_mode,
-            masked: see :func:`gradcheck`.
+        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad: see :func:`gradcheck`.
+        check_grad_dtypes, check_batched_grad, fast_mode, masked: see :func:`gradcheck`.
 
     Returns:
         whether the check passed.

@@ -1,4 +1,5 @@
-"""Neural networks: modules (:mod:`ptr.nn.modules`), their functions (:mod:`ptr.nn.functional`), initialization and utilities."""
+"""Neural networks: modules (:mod:`ptr.nn.modules`), their functions (:mod:`ptr.nn.functional`), initialization and
+utilities."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warni
         reduction = "mean" if size_average is None or size_average else "sum"
     if emit_warning:
         warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.", stacklevel=2
+            f"size_average and reduce args will be deprecated, please use reduction='{reduction}' instead.",
+            stacklevel=2,
         )
     return reduction
 

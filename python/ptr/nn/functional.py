@@ -1,7 +1,7 @@
 """The functions that modules are made of.
 
-Functions with nothing to add are the engine's own. The others check arguments, fill in defaults and call it; they hand over
-to an argument's ``__torch_function__`` first, under their own name.
+Functions with nothing to add are the engine's own. The others check arguments, fill in defaults and call it; they hand
+over to an argument's ``__torch_function__`` first, under their own name.
 """
 
 from __future__ import annotations
@@ -267,8 +267,8 @@ def _elementwise_loss(
 ) -> Tensor:
     if target.size() != input.size():
         warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead "
-            "to incorrect results due to broadcasting. Please ensure they have the same size.",
+            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
+            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
     if weight is None:

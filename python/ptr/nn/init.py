@@ -120,8 +120,8 @@ def trunc_normal_(
 ) -> Tensor:
     """Fill ``tensor`` from a normal distribution whose values outside of :math:`[a, b]` are drawn again, and return it.
 
-    Where a fair share of the normal distribution falls inside of the bounds, values are drawn from it and kept if inside;
-    otherwise they are drawn uniformly and kept with the probability that the density gives them.
+    Where a fair share of the normal distribution falls inside of the bounds, values are drawn from it and kept if
+    inside; otherwise they are drawn uniformly and kept with the probability that the density gives them.
 
     Args:
         tensor: any floating tensor.
@@ -133,7 +133,8 @@ def trunc_normal_(
         return tensor
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
 
@@ -263,7 +264,8 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill ``tensor`` from :math:`U(-a, a)`, :math:`a = \\text{gain} \\sqrt{6 / (fan_{in} + fan_{out})}`, and return it.
+    """Fill ``tensor`` from :math:`U(-a, a)`, :math:`a = \\text{gain} \\sqrt{6 / (fan_{in} + fan_{out})}`, and return
+    it.
 
     The method of Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks" (2010).
 
@@ -356,7 +358,8 @@ def kaiming_normal_(
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill ``tensor``, seen as a matrix of its first dimension by all others, with a (semi-)orthogonal one; return it.
 
-    The method of Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks" (2013).
+    The method of Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks"
+    (2013).
 
     Args:
         tensor: a tensor of two dimensions or more.
@@ -393,7 +396,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
         tensor: a matrix.
         sparsity: the share of zeros.
         std: deviation of the others.
-        generator: the source of the values. Default: the global one. The places of zeros always come from the global one.
+        generator: the source of the values. Default: the global one. The places of zeros always come from the global
+            one.
 
     Raises:
         ValueError: ``tensor`` is no matrix.

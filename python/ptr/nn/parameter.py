@@ -50,8 +50,8 @@ class Parameter(torch.Tensor, metaclass=_ParameterMeta):
         param = data.detach().requires_grad_(requires_grad)
         if type(param) is not type(data):
             raise RuntimeError(
-                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns an "
-                f"instance of the same type, but return type {type(param).__name__} was found instead."
+                f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
+                f"an instance of the same type, but return type {type(param).__name__} was found instead."
             )
         param._is_param = True
         return param
@@ -83,8 +83,8 @@ class _BufferMeta(type(torch.Tensor)):  # type: ignore[misc]
 class Buffer(torch.Tensor, metaclass=_BufferMeta):
     """A tensor that becomes a buffer of the module it is assigned to.
 
-    Buffers move with the module (``to``, ``half``, …) and are saved with it, but they are not parameters. The object made
-    here is a plain tensor that carries the wish to be one.
+    Buffers move with the module (``to``, ``half``, …) and are saved with it, but they are not parameters. The object
+    made here is a plain tensor that carries the wish to be one.
 
     Args:
         data: the values; an empty tensor if not given.

@@ -252,12 +252,12 @@ class Optimizer:
             for each pair of device and dtype the lists, and (if ``with_indices``) the positions they came from.
         """
         groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
-        for i, column in enumerate(zip(*tensorlistlist)):
+        for i, column in enumerate(zip(*tensorlistlist, strict=True)):
             key = (column[0].device, column[0].dtype)
             if key not in groups:
                 groups[key] = ([[] for _ in column], [])
             lists, indices = groups[key]
-            for tensors, tensor in zip(lists, column):
+            for tensors, tensor in zip(lists, column, strict=True):
                 tensors.append(tensor)
             if with_indices:
                 indices.append(i)
@@ -285,8 +285,8 @@ class Optimizer:
         """Return the state as a dictionary.
 
         Returns:
-            ``"state"``, what is remembered of each parameter, and ``"param_groups"``, the groups; parameters are given by
-            their numbers, counted through all groups. The tensors are not copied.
+            ``"state"``, what is remembered of each parameter, and ``"param_groups"``, the groups; parameters are given
+            by their numbers, counted through all groups. The tensors are not copied.
         """
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
@@ -300,9 +300,7 @@ class Optimizer:
             packed["params"] = [number[id(param)] for param in group["params"]]
             start += len(packed["params"])
             groups.append(packed)
-        state = {
-            number[id(key)] if isinstance(key, torch.Tensor) else key: value for key, value in self.state.items()
-        }
+        state = {number[id(key)] if isinstance(key, torch.Tensor) else key: value for key, value in self.state.items()}
         result: dict[str, Any] = {"state": state, "param_groups": groups}
         for hook in self._optimizer_state_dict_post_hooks.values():
             replaced = hook(self, result)
@@ -332,13 +330,18 @@ class Optimizer:
         saved_groups = copy.deepcopy(state_dict["param_groups"])
         if len(saved_groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        if any(len(ours["params"]) != len(saved["params"]) for ours, saved in zip(self.param_groups, saved_groups)):
-            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        if any(
+            len(ours["params"]) != len(saved["params"])
+            for ours, saved in zip(self.param_groups, saved_groups, strict=True)
+        ):
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
 
         param_of: dict[Any, Any] = {}
         group_of: dict[Any, Any] = {}
-        for ours, saved in zip(self.param_groups, saved_groups):
-            for key, param in zip(saved["params"], ours["params"]):
+        for ours, saved in zip(self.param_groups, saved_groups, strict=True):
+            for key, param in zip(saved["params"], ours["params"], strict=True):
                 param_of[key] = param
                 group_of.setdefault(key, saved)
         state: defaultdict[Any, Any] = defaultdict(dict)
@@ -348,7 +351,7 @@ class Optimizer:
             else:
                 state[key] = value
 
-        for ours, saved in zip(self.param_groups, saved_groups):
+        for ours, saved in zip(self.param_groups, saved_groups, strict=True):
             saved["params"] = ours["params"]
             if "param_names" in ours and "param_names" not in saved:
                 saved["param_names"] = ours["param_names"]
@@ -375,8 +378,8 @@ class Optimizer:
         given = param_group["params"]
         if isinstance(given, set):
             raise TypeError(
-                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
-                "change between runs. Please use a list instead."
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
             )
         given = [given] if isinstance(given, torch.Tensor) else list(given)
         names = [item[0] for item in given if isinstance(item, tuple)]

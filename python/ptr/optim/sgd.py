@@ -29,8 +29,8 @@ class SGD(Optimizer):
         b &\\leftarrow \\mu b + (1 - \\text{dampening}) g \\quad (b \\leftarrow g \\text{ at first}) \\\\
         p &\\leftarrow p - \\text{lr} \\cdot b, \\quad \\text{or } p - \\text{lr} (g + \\mu b) \\text{ with nesterov}
 
-    after Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013); unlike there, the
-    learning rate multiplies the whole step.
+    after Sutskever et al., "On the importance of initialization and momentum in deep learning" (2013); unlike there,
+    the learning rate multiplies the whole step.
 
     Args:
         params: see :class:`~ptr.optim.Optimizer`.
@@ -47,7 +47,8 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: an option is out of its range.
-        RuntimeError: ``fused`` together with ``foreach`` or ``differentiable``, or for parameters that are not floating.
+        RuntimeError: ``fused`` together with ``foreach`` or ``differentiable``, or for parameters that are not
+            floating.
 
     Example::
 
@@ -222,14 +223,15 @@ def sgd(
 
 
 def _fits_fused(params: Tensors, grads: Tensors, buffers: Buffers, lr: Any, weight_decay: Any) -> bool:
-    """Whether one call of the fused operator gives what the loop gives: plain dense CPU tensors of one floating dtype."""
+    """Whether one call of the fused operator gives what the loop gives: plain dense CPU tensors of one floating
+    dtype."""
     if isinstance(lr, torch.Tensor) or isinstance(weight_decay, torch.Tensor) or not hasattr(torch, "_fused_sgd_"):
         return False
     dtype = params[0].dtype
     if not dtype.is_floating_point:
         return False
     strided = torch.strided
-    for param, grad in zip(params, grads):
+    for param, grad in zip(params, grads, strict=True):
         if not (
             param.dtype is dtype
             and grad.dtype is dtype
@@ -334,7 +336,7 @@ def _multi_tensor_sgd(
             else:
                 gs = torch._foreach_add(gs, bufs, alpha=momentum)
         if has_sparse_grad and any(grad.is_sparse for grad in gs):
-            for param, grad in zip(ps, gs):
+            for param, grad in zip(ps, gs, strict=True):
                 param.add_(grad, alpha=-lr)
         else:
             torch._foreach_add_(ps, gs, alpha=-lr)
@@ -401,6 +403,4 @@ def _fused_sgd_group(
 ) -> None:
     # Chosen by _fits_fused: nothing is left to check or to sort.
     is_first_step = momentum != 0 and _start_buffers(grads, momentum_buffer_list)
-    torch._fused_sgd_(
-        params, grads, momentum_buffer_list, momentum=momentum, is_first_step=is_first_step, **options
-    )
+    torch._fused_sgd_(params, grads, momentum_buffer_list, momentum=momentum, is_first_step=is_first_step, **options)

@@ -92,7 +92,7 @@ class _Comparison:
                     f"The length of the sequences mismatch: {len(actual)} != {len(expected)}",
                     path,
                 )
-            for i, pair in enumerate(zip(actual, expected)):
+            for i, pair in enumerate(zip(actual, expected, strict=True)):
                 self.compare(*pair, (*path, i))
         elif _are(actual, expected, Mapping):
             if set(actual) != set(expected):
@@ -182,17 +182,13 @@ class _Comparison:
         if bool(matches.all()):
             return
         if actual.dim() == 0:
-            raise _Mismatch(
-                AssertionError, _scalar_message("Tensor-likes", actual.item(), expected.item(), rtol, atol)
-            )
+            raise _Mismatch(AssertionError, _scalar_message("Tensor-likes", actual.item(), expected.item(), rtol, atol))
         raise _Mismatch(AssertionError, _tensor_message(actual, expected, matches, rtol, atol))
 
     @staticmethod
     def compare_attribute(name: str, actual: Any, expected: Any) -> None:
         if actual != expected:
-            raise _Mismatch(
-                AssertionError, f"The values for attribute '{name}' do not match: {actual} != {expected}."
-            )
+            raise _Mismatch(AssertionError, f"The values for attribute '{name}' do not match: {actual} != {expected}.")
 
 
 def _are(actual: Any, expected: Any, cls: type) -> bool:
@@ -280,9 +276,9 @@ def assert_close(
     Args:
         actual, expected: the values.
         allow_subclasses: let a subclass stand for its class.
-        rtol, atol: the tolerances, both or neither. By default they follow from the less precise dtype: 1e-3 and 1e-5 for
-            ``float16``, 1.6e-2 and 1e-5 for ``bfloat16``, 1.3e-6 and 1e-5 for ``float32``, 1e-7 both for ``float64``,
-            likewise for complex dtypes, 0 for others.
+        rtol, atol: the tolerances, both or neither. By default they follow from the less precise dtype: 1e-3 and 1e-5
+            for ``float16``, 1.6e-2 and 1e-5 for ``bfloat16``, 1.3e-6 and 1e-5 for ``float32``, 1e-7 both for
+            ``float64``, likewise for complex dtypes, 0 for others.
         equal_nan: let nan equal nan.
         check_device, check_dtype, check_layout, check_stride: demand that these are equal too.
         msg: the message of the error, or a function of the generated one.

@@ -87,9 +87,9 @@ def warn_if_has_hooks(tensor: torch.Tensor) -> None:
 class BackwardHook:
     """Runs the full backward hooks of one module call.
 
-    An identity node is put over the module's inputs and another over its outputs. The output node sees the gradients that
-    enter the module (pre-hooks run there), the input node those that leave it (hooks run there). Positions that hold no
-    tensor, or a tensor of no graph, read as ``None`` in what the user's hooks get.
+    An identity node is put over the module's inputs and another over its outputs. The output node sees the gradients
+    that enter the module (pre-hooks run there), the input node those that leave it (hooks run there). Positions that
+    hold no tensor, or a tensor of no graph, read as ``None`` in what the user's hooks get.
 
     Args:
         module: the module, first argument of each hook.
@@ -97,7 +97,9 @@ class BackwardHook:
         user_pre_hooks: functions ``hook(module, grad_output)``.
     """
 
-    def __init__(self, module: Any, user_hooks: Sequence[Callable[..., Any]], user_pre_hooks: Sequence[Callable[..., Any]]):
+    def __init__(
+        self, module: Any, user_hooks: Sequence[Callable[..., Any]], user_pre_hooks: Sequence[Callable[..., Any]]
+    ):
         self.module = module
         self.user_hooks = user_hooks
         self.user_pre_hooks = user_pre_hooks
@@ -128,10 +130,12 @@ class BackwardHook:
         wrapped = BackwardHookFunction.apply(*[values[i] for i in index])
         node = next((t.grad_fn for t in wrapped if t.grad_fn is not None), None)
         if node is None:
-            raise RuntimeError("Error while setting up backward hooks: no output of the identity node is differentiable")
+            raise RuntimeError(
+                "Error while setting up backward hooks: no output of the identity node is differentiable"
+            )
         node.register_hook(node_hook)
         values_list = list(values)
-        for i, tensor in zip(index, wrapped):
+        for i, tensor in zip(index, wrapped, strict=True):
             values_list[i] = tensor
         # A named tuple takes its fields one by one, a plain tuple takes one iterable.
         return (tuple(values_list) if type(values) is tuple else type(values)(*values_list)), index
@@ -139,7 +143,7 @@ class BackwardHook:
     @staticmethod
     def _spread(index: list[int], grads: Sequence[Any], size: int) -> tuple[Any, ...]:
         full: list[Any] = [None] * size
-        for i, grad in zip(index, grads):
+        for i, grad in zip(index, grads, strict=True):
             full[i] = grad
         return tuple(full)
 
@@ -166,16 +170,16 @@ class BackwardHook:
         # No input requires a gradient, so no input node exists: the hooks run here, with None for each input.
         if self.user_hooks:
             warnings.warn(
-                "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-                "require gradients; its grad_input holds None only",
+                "Full backward hook is firing when gradients are computed with respect to module outputs since no "
+                "inputs require gradients; its grad_input holds None only",
                 stacklevel=5,
             )
         for hook in self.user_hooks:
             res = hook(self.module, (None,) * self.n_inputs, grads)
             if res is not None and not (isinstance(res, tuple) and all(grad is None for grad in res)):
                 raise RuntimeError(
-                    "Backward hook for Modules where no input requires gradient should always return None or None for all "
-                    "gradients."
+                    "Backward hook for Modules where no input requires gradient should always return None or None for "
+                    "all gradients."
                 )
         self.grad_outputs = None
 

@@ -13,7 +13,9 @@ def real(*shape):
 
 def complex_(*shape):
     torch.manual_seed(0)
-    return torch.complex(torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)).requires_grad_()
+    return torch.complex(
+        torch.randn(shape, dtype=torch.float64), torch.randn(shape, dtype=torch.float64)
+    ).requires_grad_()
 
 
 class WrongFactor(Function):

@@ -51,7 +51,7 @@ def test_module_list():
     assert repr(m[1:]) == "ModuleList(\n  (0): Flatten(start_dim=1, end_dim=-1)\n  (1-2): 2 x ReLU()\n)"
     assert repr(nn.ModuleList()) == "ModuleList()"
     del m[0]
-    assert list(m._modules) == ["0", "1", "2"] and kinds(m + [nn.Identity()])[-1] == "Identity"
+    assert list(m._modules) == ["0", "1", "2"] and kinds([*m, nn.Identity()])[-1] == "Identity"
     with pytest.raises(TypeError, match="should be called with an iterable"):
         m.extend(3)
     with pytest.raises(IndexError):

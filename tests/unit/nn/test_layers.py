@@ -83,7 +83,9 @@ def test_conv2d_misuse(kwargs, match):
         (lambda: nn.Linear(2, 3, bias=False), "Linear(in_features=2, out_features=3, bias=False)"),
         (lambda: nn.Bilinear(2, 3, 4), "Bilinear(in1_features=2, in2_features=3, out_features=4, bias=True)"),
         (
-            lambda: nn.Conv2d(3, 6, (3, 1), stride=2, padding=(1, 0), dilation=2, groups=3, bias=False, padding_mode="circular"),
+            lambda: nn.Conv2d(
+                3, 6, (3, 1), stride=2, padding=(1, 0), dilation=2, groups=3, bias=False, padding_mode="circular"
+            ),
             "Conv2d(3, 6, kernel_size=(3, 1), stride=(2, 2), padding=(1, 0), dilation=(2, 2), groups=3, bias=False, "
             "padding_mode=circular)",
         ),

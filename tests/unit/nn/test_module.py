@@ -196,7 +196,11 @@ def double_output(module, args, output):
 def test_state_dict_round_trip_and_metadata():
     m = nn.Sequential(Scale(3.0), Scale(4.0))
     sd = m.state_dict()
-    assert list(sd) == ["0.factor", "1.factor"] and sd._metadata == {"": {"version": 1}, "0": {"version": 1}, "1": {"version": 1}}
+    assert list(sd) == ["0.factor", "1.factor"] and sd._metadata == {
+        "": {"version": 1},
+        "0": {"version": 1},
+        "1": {"version": 1},
+    }
     assert not sd["0.factor"].requires_grad and m.state_dict(keep_vars=True)["0.factor"].requires_grad
     other = nn.Sequential(Scale(), Scale())
     assert repr(other.load_state_dict(sd)) == "<All keys matched successfully>"
@@ -290,7 +294,7 @@ def test_conversions_keep_parameters():
         assert m.factor is param and param.dtype == dtype
     m.to("meta")
     assert m.factor.is_meta and isinstance(m.factor, nn.Parameter)
-    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor.*to_empty"):
+    with pytest.raises(NotImplementedError, match=r"Cannot copy out of meta tensor.*to_empty"):
         m.to("cpu")
     assert not m.to_empty(device="cpu").factor.is_meta
 

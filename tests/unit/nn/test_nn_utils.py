@@ -48,7 +48,7 @@ def test_vectors():
     utils.vector_to_parameters(vec, m.parameters())
     assert m.weight.tolist() == [[1.0, 2.0]] and m.bias.tolist() == [3.0]
     assert utils.parameters_to_vector(m.parameters()).tolist() == vec.tolist()
-    with pytest.raises(TypeError, match="expected torch.Tensor"):
+    with pytest.raises(TypeError, match=r"expected torch.Tensor"):
         utils.vector_to_parameters([1.0], m.parameters())
 
 

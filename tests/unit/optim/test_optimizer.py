@@ -97,7 +97,10 @@ def test_state_dict_round_trip():
     other = SGD([{"params": [c]}, {"params": [d]}], lr=1.0)
     other.load_state_dict(saved)
     assert [g["lr"] for g in other.param_groups] == [0.1, 0.5] and other.param_groups[0]["params"][0] is c
-    assert other.state[c]["momentum_buffer"].dtype == torch.float64 and other.state[d]["momentum_buffer"].dtype == torch.float32
+    assert (
+        other.state[c]["momentum_buffer"].dtype == torch.float64
+        and other.state[d]["momentum_buffer"].dtype == torch.float32
+    )
     for wrong, match in ((SGD([param(1.0)]), "different number of parameter groups"),):
         with pytest.raises(ValueError, match=match):
             wrong.load_state_dict(saved)

@@ -52,7 +52,7 @@ def test_steps_follow_the_formula(options, form):
 def test_the_default_form_gives_the_loops_values(options):
     values, state = run(options)
     expected, expected_state = run(options, foreach=False)
-    for a, b in zip(values, expected):
+    for a, b in zip(values, expected, strict=True):
         torch_a, torch_b = torch.tensor(a), torch.tensor(b)
         assert bool(torch.isclose(torch_a, torch_b, rtol=1e-6, atol=1e-7).all())
     assert state == expected_state
@@ -61,7 +61,7 @@ def test_the_default_form_gives_the_loops_values(options):
 @pytest.mark.parametrize("options", OPTIONS[-4:], ids=str)
 def test_the_multi_tensor_form_gives_the_loops_values(options):
     assert run(options, foreach=True)[1] == run(options, foreach=False)[1]
-    for a, b in zip(run(options, foreach=True)[0], run(options, foreach=False)[0]):
+    for a, b in zip(run(options, foreach=True)[0], run(options, foreach=False)[0], strict=True):
         assert bool(torch.isclose(torch.tensor(a), torch.tensor(b), rtol=1e-6, atol=1e-7).all())
 
 

@@ -65,9 +65,9 @@ def test_options():
         assert_close(1, 1, rtol=1)
     with pytest.raises(AssertionError, match="stride"):
         assert_close(torch.ones(2, 3), torch.ones(3, 2).t(), check_stride=True)
-    with pytest.raises(AssertionError, match="^mine$"):
+    with pytest.raises(AssertionError, match=r"^mine$"):
         assert_close(1, 2, msg="mine")
-    with pytest.raises(AssertionError, match="^mine: Scalars"):
+    with pytest.raises(AssertionError, match=r"^mine: Scalars"):
         assert_close(1, 2, msg=lambda text: f"mine: {text}")
 
 
@@ -88,7 +88,10 @@ def test_make_tensor(dtype):
         ({"dtype": torch.float32, "low": 2, "high": 1}, "must be less than"),
         ({"dtype": torch.float32, "low": math.nan}, "cannot be NaN"),
         ({"dtype": torch.uint8, "low": 300, "high": 400}, "only supports"),
-        ({"dtype": torch.float32, "noncontiguous": True, "memory_format": torch.contiguous_format}, "mutually exclusive"),
+        (
+            {"dtype": torch.float32, "noncontiguous": True, "memory_format": torch.contiguous_format},
+            "mutually exclusive",
+        ),
     ],
 )
 def test_make_tensor_misuse(kwargs, match):

@@ -116,7 +116,8 @@ class HookedCalls:
                 if replaced is not None:
                     if not (isinstance(replaced, tuple) and len(replaced) == 2):
                         raise RuntimeError(
-                            f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {replaced}."
+                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
+                            f"{replaced}."
                         )
                     args, kwargs = replaced
             else:
@@ -144,8 +145,8 @@ class HookedCalls:
                         result = replaced
                 except Exception as error:
                     warnings.warn(
-                        f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as another "
-                        f"error was raised in forward: {error}",
+                        f"{kind} forward hook with ``always_call=True`` raised an exception that was silenced as "
+                        f"another error was raised in forward: {error}",
                         stacklevel=3,
                     )
 
@@ -194,7 +195,8 @@ class HookedCalls:
         return _register(self._backward_hooks, hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        """Register ``hook(module, grad_input, grad_output) -> None or tuple``, run when the gradients of the inputs are known.
+        """Register ``hook(module, grad_input, grad_output) -> None or tuple``, run when the gradients of the inputs
+        are known.
 
         Args:
             hook: may return gradients that replace ``grad_input``; keyword arguments of the call are not seen.
@@ -212,7 +214,8 @@ class HookedCalls:
     def _claim_backward_hooks(self, full: bool) -> None:
         if self._is_full_backward_hook is (not full):
             raise RuntimeError(
-                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them."
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
             )
         self._is_full_backward_hook = full
 
@@ -270,7 +273,8 @@ def _warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:
 
     def warn(reason: str, missing: str) -> None:
         warnings.warn(
-            f"Using {reason} is deprecated and will be removed in future versions. This hook will be missing some {missing}. "
+            f"Using {reason} is deprecated and will be removed in future versions. This hook will be missing some "
+            f"{missing}. "
             "Please use register_full_backward_hook to get the documented behavior.",
             FutureWarning,
             stacklevel=5,
@@ -278,12 +282,16 @@ def _warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:
 
     results = (result,) if isinstance(result, Tensor) else result
     if not (isinstance(results, tuple) and all(isinstance(r, Tensor) for r in results)):
-        warn("non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors", "grad_output")
+        warn(
+            "non-full backward hooks on a Module that does not return a single Tensor or a tuple of Tensors",
+            "grad_output",
+        )
         return
     inputs = (inputs,) if isinstance(inputs, Tensor) else inputs
     if not (isinstance(inputs, tuple) and all(isinstance(i, Tensor) for i in inputs)):
         warn(
-            "non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of Tensors", "grad_input"
+            "non-full backward hooks on a Module that does not take as input a single Tensor or a tuple of Tensors",
+            "grad_input",
         )
         return
     out_nodes = {r.grad_fn for r in results if r.grad_fn is not None}

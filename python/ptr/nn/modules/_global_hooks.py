@@ -30,8 +30,8 @@ class _HookTable:
     """A module's table of hooks, made when first touched.
 
     Most modules never get a hook; creating a dozen tables for each would dominate their construction. As a descriptor
-    without ``__set__`` it steps aside once the table sits in the instance. A table that is consulted by calls also sets the
-    instance's ``_hooked``, the one flag that ``__call__`` reads.
+    without ``__set__`` it steps aside once the table sits in the instance. A table that is consulted by calls also
+    sets the instance's ``_hooked``, the one flag that ``__call__`` reads.
     """
 
     def __init__(self, seen_by_call: bool = False) -> None:
@@ -70,7 +70,11 @@ class _WrappedHook:
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hook": self.hook, "with_module": self.with_module, "module": self.module() if self.with_module else None}
+        return {
+            "hook": self.hook,
+            "with_module": self.with_module,
+            "module": self.module() if self.with_module else None,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.hook = state["hook"]
@@ -147,9 +151,7 @@ def register_module_forward_hook(
         a handle whose ``remove()`` takes the hook out again.
     """
     _calls_are_hooked()
-    handle = _add(
-        _global_forward_hooks, hook, [_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called]
-    )
+    handle = _add(_global_forward_hooks, hook, [_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called])
     if with_kwargs:
         _global_forward_hooks_with_kwargs[handle.id] = True
     if always_call:
@@ -171,7 +173,8 @@ def _claim_backward_hooks(full: bool) -> None:
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Register a backward hook of the old kind for every module.
 
-    Deprecated: it sees the gradients of the module's last operation only. Use :func:`register_module_full_backward_hook`.
+    Deprecated: it sees the gradients of the module's last operation only. Use
+    :func:`register_module_full_backward_hook`.
     """
     _claim_backward_hooks(full=False)
     return _add(_global_backward_hooks, hook)

@@ -41,7 +41,8 @@ def state_dict(self: Any, *args: Any, destination: Any = None, prefix: str = "",
     Args:
         destination: a dictionary to fill and return instead of a new one.
         prefix: put in front of all keys.
-        keep_vars: keep the graph of the values; by default they are detached. They share memory with the module either way.
+        keep_vars: keep the graph of the values; by default they are detached. They share memory with the module either
+            way.
 
     Returns:
         an ordered dictionary whose attribute ``_metadata`` holds each module's version.
@@ -53,7 +54,8 @@ def state_dict(self: Any, *args: Any, destination: Any = None, prefix: str = "",
     """
     if args:
         warnings.warn(
-            "Positional args are being deprecated, use kwargs instead: state_dict(destination=..., prefix=..., keep_vars=...)",
+            "Positional args are being deprecated, use kwargs instead: state_dict(destination=..., prefix=..., "
+            "keep_vars=...)",
             FutureWarning,
             stacklevel=2,
         )
@@ -98,14 +100,16 @@ def save_to_state_dict(self: Any, destination: dict[str, Any], prefix: str, keep
         destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
 
-def load_state_dict(self: Any, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> _IncompatibleKeys:
+def load_state_dict(
+    self: Any, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+) -> _IncompatibleKeys:
     """Copy parameters and buffers from ``state_dict`` into the module and all modules below it.
 
     Args:
         state_dict: names and tensors, as returned by :meth:`state_dict`.
         strict: raise if the names are not exactly those of this module.
-        assign: put the given tensors in the place of the module's, keeping their dtype and device, instead of copying into
-            them. The module's ``requires_grad`` is kept.
+        assign: put the given tensors in the place of the module's, keeping their dtype and device, instead of copying
+            into them. The module's ``requires_grad`` is kept.
 
     Returns:
         a named tuple with the lists ``missing_keys`` and ``unexpected_keys``.
@@ -138,8 +142,8 @@ def load_state_dict(self: Any, state_dict: Mapping[str, Any], strict: bool = Tru
         for hook in module._load_state_dict_post_hooks.values():
             if hook(module, incompatible) is not None:
                 raise AssertionError(
-                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values; "
-                    "modify incompatible_keys in place instead."
+                    "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                    "values; modify incompatible_keys in place instead."
                 )
 
     load(self, copied, "")
@@ -165,7 +169,8 @@ def _load_from_state_dict(
     unexpected_keys: list[str],
     error_msgs: list[str],
 ) -> None:
-    """Take the module's own entries, not those of its children; subclasses may override it to convert older state dicts.
+    """Take the module's own entries, not those of its children; subclasses may override it to convert older state
+    dicts.
 
     Problems are appended to the three lists; nothing is raised here.
     """
@@ -207,21 +212,22 @@ def _load_from_state_dict(
 def _load_entry(module: Any, name: str, key: str, param: Any, value: Any, assign: bool) -> str | None:
     if not (isinstance(value, torch.Tensor) or hasattr(value, "__torch_function__")):
         return (
-            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint but '
-            f"received {type(value)}"
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+            f"but received {type(value)}"
         )
     if param.dim() == 0 and tuple(value.shape) == (1,):
         # Files of torch 0.3 hold scalars as vectors of one element.
         value = value[0]
     if value.shape != param.shape:
         return (
-            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current model is "
-            f"{param.shape}."
+            f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in current "
+            f"model is {param.shape}."
         )
     if param.is_meta and not value.is_meta and not assign:
         warnings.warn(
-            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is "
-            "a no-op. (Did you mean to pass `assign=True` to put the tensors of the state dictionary in their place?)",
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op. (Did you mean to pass `assign=True` to put the tensors of the state dictionary in their "
+            "place?)",
             stacklevel=4,
         )
     try:
@@ -238,6 +244,6 @@ def _load_entry(module: Any, name: str, key: str, param: Any, value: Any, assign
             return None
     except Exception as error:  # Whatever went wrong is reported together with all other problems.
         return (
-            f'While copying the parameter named "{key}", whose dimensions in the model are {param.size()} and whose dimensions '
-            f"in the checkpoint are {value.size()}, an exception occurred : {error.args}."
+            f'While copying the parameter named "{key}", whose dimensions in the model are {param.size()} and whose '
+            f"dimensions in the checkpoint are {value.size()}, an exception occurred : {error.args}."
         )

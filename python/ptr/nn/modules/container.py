@@ -14,9 +14,7 @@ from ptr.nn.parameter import Parameter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import ItemsView, Iterator, KeysView, ValuesView
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
@@ -311,7 +309,8 @@ class ModuleDict(Module):
         """
         if not isinstance(modules, Iterable):
             raise TypeError(
-                f"ModuleDict.update should be called with an iterable of key/value pairs, but got {type(modules).__name__}"
+                "ModuleDict.update should be called with an iterable of key/value pairs, but got "
+                f"{type(modules).__name__}"
             )
         pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else _check_pairs("ModuleDict", modules)
         for key, module in pairs:

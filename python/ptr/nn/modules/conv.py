@@ -95,7 +95,7 @@ class _ConvNd(Module):
             self._reversed_padding_repeated_twice = [0, 0] * len(kernel_size)
             if padding == "same":
                 pads = []
-                for d, k in zip(reversed(dilation), reversed(kernel_size)):
+                for d, k in zip(reversed(dilation), reversed(kernel_size), strict=False):
                     total = d * (k - 1)
                     pads += [total // 2, total - total // 2]
                 self._reversed_padding_repeated_twice = pads
@@ -134,7 +134,12 @@ class _ConvNd(Module):
             f"stride={self.stride}",
         ]
         n = len(self.kernel_size)
-        for name, default in (("padding", (0,) * n), ("dilation", (1,) * n), ("output_padding", (0,) * n), ("groups", 1)):
+        for name, default in (
+            ("padding", (0,) * n),
+            ("dilation", (1,) * n),
+            ("output_padding", (0,) * n),
+            ("groups", 1),
+        ):
             value = getattr(self, name)
             if value != default:
                 parts.append(f"{name}={value}")
@@ -161,7 +166,8 @@ class Conv2d(_ConvNd):
         out_channels: number of channels of the output.
         kernel_size: height and width of the kernel; one number for both, here and below.
         stride: step of the kernel. Default: 1.
-        padding: added to both sides, or ``"valid"`` (none) or ``"same"`` (so that sizes stay, stride 1 only). Default: 0.
+        padding: added to both sides, or ``"valid"`` (none) or ``"same"`` (so that sizes stay, stride 1 only). Default:
+            0.
         dilation: distance between kernel elements. Default: 1.
         groups: number of groups that channels are divided into; each group of outputs sees one group of inputs.
             Default: 1.

@@ -75,7 +75,8 @@ class Unflatten(Module):
         for pos, size in enumerate(unflattened_size):
             if not isinstance(size, int):
                 raise TypeError(
-                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos {pos}"
+                    f"unflattened_size must be tuple of ints, but found element of type {type(size).__name__} at pos "
+                    f"{pos}"
                 )
         self.dim = dim
         self.unflattened_size = unflattened_size

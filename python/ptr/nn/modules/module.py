@@ -22,9 +22,8 @@ from ptr.nn.modules._global_hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from ptr.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 from ptr.nn.modules._state_dict import (
-    _EXTRA_STATE_KEY_SUFFIX,
-    _IncompatibleKeys,
     _load_from_state_dict,
     load_state_dict,
     save_to_state_dict,
@@ -36,9 +35,7 @@ from ptr.utils.hooks import RemovableHandle
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from typing_extensions import Self
+    from typing import Any, Self
 
 __all__ = [
     "Module",
@@ -128,7 +125,11 @@ class Module(HookedCalls):
         if hasattr(self, name) and name not in members:
             raise KeyError(f"attribute '{name}' already exists")
         if "." in name:
-            raise KeyError(f'{kind} name can\'t contain ".", got: {name}' if kind == "module" else f'{kind} name can\'t contain "."')
+            raise KeyError(
+                f'{kind} name can\'t contain ".", got: {name}'
+                if kind == "module"
+                else f'{kind} name can\'t contain "."'
+            )
         if name == "":
             raise KeyError(f'{kind} name can\'t be empty string ""')
 
@@ -137,7 +138,8 @@ class Module(HookedCalls):
 
         Args:
             name: the attribute through which the buffer is reached.
-            tensor: the buffer, or ``None`` for one that is absent and is skipped by ``to``, ``state_dict`` and the like.
+            tensor: the buffer, or ``None`` for one that is absent and is skipped by ``to``, ``state_dict`` and the
+                like.
             persistent: whether the buffer is part of the ``state_dict``.
 
         Raises:
@@ -153,7 +155,9 @@ class Module(HookedCalls):
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, buffers)
         if tensor is not None and not (isinstance(tensor, Tensor) or hasattr(tensor, "__torch_function__")):
-            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+            raise TypeError(
+                f"cannot assign '{typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
         for hook in _global_buffer_registration_hooks.values():
             replaced = hook(self, name, tensor)
             if replaced is not None:
@@ -183,12 +187,14 @@ class Module(HookedCalls):
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(
-                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)"
+                    f"cannot assign '{typename(param)}' object to parameter '{name}' (torch.nn.Parameter or None "
+                    "required)"
                 )
             if param.grad_fn is not None:
                 raise ValueError(
-                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly; to "
-                    f"express '{name}' as a function of another Tensor, compute it in the forward() method."
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly; to express '{name}' as a function of another Tensor, compute it in the forward() "
+                    "method."
                 )
             for hook in _global_parameter_registration_hooks.values():
                 replaced = hook(self, name, param)
@@ -259,7 +265,9 @@ class Module(HookedCalls):
             self.register_parameter(name, value)
         elif params is not None and name in params:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)"
+                )
             self.register_parameter(name, value)
         elif isinstance(value, Module):
             if modules is None:
@@ -268,7 +276,9 @@ class Module(HookedCalls):
             modules[name] = self._run_module_registration_hooks(name, value)
         elif modules is not None and name in modules:
             if value is not None:
-                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+                raise TypeError(
+                    f"cannot assign '{typename(value)}' as child module '{name}' (torch.nn.Module or None expected)"
+                )
             modules[name] = self._run_module_registration_hooks(name, value)
         else:
             buffers = attributes.get("_buffers")
@@ -294,8 +304,8 @@ class Module(HookedCalls):
             if "persistent" not in inspect.signature(self.register_buffer).parameters:
                 if not persistent:
                     raise RuntimeError(
-                        "Registering a non-persistent buffer on a Module subclass that implements register_buffer() without "
-                        "the persistent argument is not allowed."
+                        "Registering a non-persistent buffer on a Module subclass that implements register_buffer() "
+                        "without the persistent argument is not allowed."
                     )
                 self.register_buffer(name, value)
                 return
@@ -350,8 +360,8 @@ class Module(HookedCalls):
         return _register(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Register ``hook(module, state_dict, prefix, local_metadata) -> None``, run after :meth:`state_dict`; it may change
-        the dictionary in place."""
+        """Register ``hook(module, state_dict, prefix, local_metadata) -> None``, run after :meth:`state_dict`; it may
+        change the dictionary in place."""
         hook._from_public_api = True
         return _register(self._state_dict_hooks, hook)
 
@@ -363,13 +373,13 @@ class Module(HookedCalls):
         return _register(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
-        """Register ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs) ->
-        None``, run before the module takes its own entries in :meth:`load_state_dict`."""
+        """Register ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+        error_msgs) -> None``, run before the module takes its own entries in :meth:`load_state_dict`."""
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
-        """Register ``hook(module, incompatible_keys) -> None``, run after the module and its children were loaded; it may
-        change the two lists in place."""
+        """Register ``hook(module, incompatible_keys) -> None``, run after the module and its children were loaded; it
+        may change the two lists in place."""
         return _register(self._load_state_dict_post_hooks, hook)
 
     # --- walks ------------------------------------------------------------------------------------------------------
@@ -620,8 +630,8 @@ class Module(HookedCalls):
                 )
             if dtype.is_complex:
                 warnings.warn(
-                    "Complex modules are a new feature whose design may change, and some modules might not work as expected "
-                    "when using complex tensors as parameters or buffers.",
+                    "Complex modules are a new feature whose design may change, and some modules might not work as "
+                    "expected when using complex tensors as parameters or buffers.",
                     stacklevel=2,
                 )
 
@@ -635,8 +645,8 @@ class Module(HookedCalls):
                 if "Cannot copy out of meta tensor" not in str(error):
                     raise
                 raise NotImplementedError(
-                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
-                    "meta to a different device."
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "
+                    "from meta to a different device."
                 ) from None
 
         return self._apply(convert)
@@ -705,7 +715,8 @@ _hook_tables = {
 
 
 def _can_take_data(tensor: Any, data: Any) -> bool:
-    """Whether ``tensor.data = data`` is possible: the two differ in nothing but sizes, dtype and which memory they use."""
+    """Whether ``tensor.data = data`` is possible: the two differ in nothing but sizes, dtype and which memory they
+    use."""
     if tensor.layout != data.layout:
         return False
     ours, theirs = tensor.device.type, data.device.type
@@ -727,7 +738,7 @@ def _parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, 
         raise TypeError(
             f"to() received an invalid combination of arguments: at most {len(names)} positional ones, got {len(args)}"
         )
-    values = dict(zip(names, args))
+    values = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name not in names or name in values:
             raise TypeError(f"to() received an invalid combination of arguments: unexpected or repeated '{name}'")

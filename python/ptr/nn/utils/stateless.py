@@ -67,7 +67,8 @@ def _check_keys(module: Any, given: dict[str, Any]) -> None:
 
 
 class _reparametrize_module:
-    """Context in which tensors of a module are replaced; on exit, buffers that the module assigned anew go to the caller."""
+    """Context in which tensors of a module are replaced; on exit, buffers that the module assigned anew go to the
+    caller."""
 
     def __init__(self, module: Any, parameters_and_buffers: dict[str, Any], tie_weights: bool, strict: bool) -> None:
         self.module = module

@@ -123,8 +123,8 @@ class DataLoader(Generic[_T_co]):
             )
         if num_workers > 0:
             raise NotImplementedError(
-                f"DataLoader(): num_workers={num_workers} needs worker processes, which share tensors through shared memory "
-                "and are not available yet; use num_workers=0 to load in the calling process."
+                f"DataLoader(): num_workers={num_workers} needs worker processes, which share tensors through shared "
+                "memory and are not available yet; use num_workers=0 to load in the calling process."
             )
 
         is_stream = isinstance(dataset, IterableDataset)
@@ -144,9 +144,7 @@ class DataLoader(Generic[_T_co]):
                 )
             batch_size = None
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
 
         if sampler is None:
             if is_stream:
@@ -216,14 +214,16 @@ class _SingleProcessDataLoaderIter:
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0: it is for worker processes")
         if loader.pin_memory:
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.",
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
                 stacklevel=3,
             )
         self._dataset = loader.dataset
         self._claimed_len = loader._IterableDataset_len_called
         self._is_stream = loader._dataset_kind == _DatasetKind.Iterable
         self._sampler_iter = iter(loader._index_sampler)
-        # The seed that workers would get. Drawn in any case, so that the number of workers does not change what follows.
+        # The seed that workers would get. Drawn in any case, so that the number of workers does not change what
+        # follows.
         self._base_seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
         self._num_yielded = 0
         self._index_sampler = loader._index_sampler

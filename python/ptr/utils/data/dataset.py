@@ -28,8 +28,8 @@ _T_co = TypeVar("_T_co", covariant=True)
 class Dataset(Generic[_T_co]):
     """A map from keys (by default indices) to samples.
 
-    A subclass defines ``__getitem__``, usually ``__len__``, and may define ``__getitems__(indices)`` to fetch a batch at
-    once.
+    A subclass defines ``__getitem__``, usually ``__len__``, and may define ``__getitems__(indices)`` to fetch a batch
+    at once.
 
     Example::
 
@@ -92,9 +92,7 @@ def _items(dataset: Any, indices: Sequence[Any]) -> Sequence[Any]:
         return [dataset[index] for index in indices]
     items = fetch(indices)
     if len(items) != len(indices):
-        raise ValueError(
-            f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
-        )
+        raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
     return items
 
 
@@ -114,8 +112,8 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
         if args and kwargs:
             raise ValueError(
-                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both types "
-                "are given."
+                "Supported either ``tuple``- (via ``args``) or ``dict``- (via ``kwargs``) like input/output, but both "
+                "types are given."
             )
         parts = list(args or kwargs.values())
         if not parts:
@@ -133,8 +131,8 @@ class StackDataset(Dataset[Any]):
     def __getitems__(self, indices: list[Any]) -> list[Any]:
         if isinstance(self.datasets, dict):
             columns = [_items(dataset, indices) for dataset in self.datasets.values()]
-            return [dict(zip(self.datasets, row)) for row in zip(*columns)]
-        return list(zip(*[_items(dataset, indices) for dataset in self.datasets]))
+            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=False)]
+        return list(zip(*[_items(dataset, indices) for dataset in self.datasets], strict=True))
 
     def __len__(self) -> int:
         return self._length
@@ -226,7 +224,8 @@ class Subset(Dataset[_T_co]):
         if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
                 f"{cls.__name__} overrides __getitem__ but not __getitems__. When subclassing Subset and overriding "
-                "__getitem__, you must also override __getitems__ to ensure DataLoader works correctly with your custom logic."
+                "__getitem__, you must also override __getitems__ to ensure DataLoader works correctly with your "
+                "custom logic."
             )
 
     def __getitem__(self, idx: Any) -> Any:
@@ -248,7 +247,8 @@ def random_split(dataset: Dataset[Any], lengths: Sequence[float], generator: Any
 
     Args:
         dataset: the whole.
-        lengths: the lengths of the parts, or fractions that sum to 1; what rounding leaves over goes to the first parts.
+        lengths: the lengths of the parts, or fractions that sum to 1; what rounding leaves over goes to the first
+            parts.
         generator: the source of randomness. Default: the global one.
 
     Raises:
@@ -277,4 +277,4 @@ def random_split(dataset: Dataset[Any], lengths: Sequence[float], generator: Any
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
     indices = torch.randperm(total, generator=generator).tolist()
     ends = itertools.accumulate(lengths)
-    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths)]  # type: ignore[misc]
+    return [Subset(dataset, indices[end - length : end]) for end, length in zip(ends, lengths, strict=True)]  # type: ignore[misc]

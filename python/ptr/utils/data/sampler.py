@@ -21,7 +21,8 @@ _T_co = TypeVar("_T_co", covariant=True)
 
 
 class Sampler(Generic[_T_co]):
-    """Base class of samplers. A subclass defines ``__iter__`` over indices (or lists of them) and usually ``__len__``."""
+    """Base class of samplers. A subclass defines ``__iter__`` over indices (or lists of them) and usually
+    ``__len__``."""
 
     def __iter__(self) -> Iterator[_T_co]:
         raise NotImplementedError
@@ -47,7 +48,8 @@ class SequentialSampler(Sampler[int]):
 
 
 def _new_generator() -> Any:
-    """Return a generator seeded from the global one, which thereby advances by one draw per epoch, whatever its length."""
+    """Return a generator seeded from the global one, which thereby advances by one draw per epoch, whatever its
+    length."""
     generator = torch.Generator()
     generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_().item()))
     return generator

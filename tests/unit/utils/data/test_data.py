@@ -165,7 +165,10 @@ def test_datasets():
         TensorDataset(torch.ones(2), torch.ones(3))
 
     assert StackDataset([1, 2], [3, 4])[1] == (2, 4) and StackDataset(a=[1, 2])[0] == {"a": 1}
-    assert StackDataset(a=Subset([5, 6, 7], [2, 0]), b=[1, 2]).__getitems__([1, 0]) == [{"a": 5, "b": 2}, {"a": 7, "b": 1}]
+    assert StackDataset(a=Subset([5, 6, 7], [2, 0]), b=[1, 2]).__getitems__([1, 0]) == [
+        {"a": 5, "b": 2},
+        {"a": 7, "b": 1},
+    ]
     for args, kwargs in (((), {}), (([1], [1, 2]), {}), (([1],), {"a": [1]})):
         with pytest.raises(ValueError):
             StackDataset(*args, **kwargs)

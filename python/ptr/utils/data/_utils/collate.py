@@ -79,8 +79,8 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
 
     Args:
         batch: the samples, alike in structure.
-        collate_fn_map: functions ``fn(batch, *, collate_fn_map)`` by the class of samples; classes not in it are looked for
-            by ``isinstance``, in order.
+        collate_fn_map: functions ``fn(batch, *, collate_fn_map)`` by the class of samples; classes not in it are
+            looked for by ``isinstance``, in order.
 
     Raises:
         TypeError: there is no function for a class.
@@ -101,12 +101,12 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     if isinstance(elem, Mapping):
         return _rebuild_mapping(elem, {key: recurse([sample[key] for sample in batch]) for key in elem})
     if isinstance(elem, tuple) and hasattr(elem, "_fields"):
-        return cls(*(recurse(samples) for samples in zip(*batch)))
+        return cls(*(recurse(samples) for samples in zip(*batch, strict=False)))
     if isinstance(elem, Sequence):
         size = len(elem)
         if any(len(sample) != size for sample in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        columns = [recurse(samples) for samples in zip(*batch)]
+        columns = [recurse(samples) for samples in zip(*batch, strict=False)]
         return columns if isinstance(elem, tuple) else _rebuild_sequence(elem, columns)
     raise TypeError(_UNSUPPORTED.format(cls))
 
@@ -149,8 +149,8 @@ def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 
 class _IfImported(type):
-    """Metaclass of stand-ins for NumPy's classes. A sample can only be one of NumPy's if NumPy has been imported, so nobody
-    else has to import it."""
+    """Metaclass of stand-ins for NumPy's classes. A sample can only be one of NumPy's if NumPy has been imported, so
+    nobody else has to import it."""
 
     names: tuple[str, ...]
 
@@ -183,7 +183,8 @@ def default_collate(batch: Any) -> Any:
     """Make a batch of samples: tensors are stacked, numbers become vectors, strings a list.
 
     Args:
-        batch: the samples, alike in structure; mappings, named tuples and sequences are gone through. Tuples become lists.
+        batch: the samples, alike in structure; mappings, named tuples and sequences are gone through. Tuples become
+            lists.
 
     Raises:
         TypeError: a sample holds something that cannot be batched.

@@ -73,7 +73,8 @@ class _MapDatasetFetcher(_BaseDatasetFetcher):
 
 
 def _index_tensors(tensors: tuple[torch.Tensor, ...], indices: Any) -> list[Any] | None:
-    """Return rows of ``tensors`` as a batch, without making them samples first; ``None`` where that could be told apart."""
+    """Return rows of ``tensors`` as a batch, without making them samples first; ``None`` where that could be told
+    apart."""
     for tensor in tensors:
         if type(tensor) is not torch.Tensor or tensor.requires_grad or not tensor.is_contiguous():
             return None
