@@ -19,6 +19,10 @@ pub trait AnomalyMetadata: Send + Sync {
     fn assign_parent(&self, parent: Option<Node>);
     /// The node given to [`AnomalyMetadata::assign_parent`], while it is alive.
     fn parent(&self) -> Option<Node>;
+    /// For the binding, which shows its own kind to users.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }
 
 thread_local! {

@@ -128,8 +128,8 @@ impl AutogradMeta {
 
     /// Shows the leaf's hooks, each as its own type, to a visitor (a garbage collector).
     pub fn visit_hooks(&self, visit: &mut dyn FnMut(&dyn Any)) {
-        let Some(hooks) = self.leaf_hooks() else { return };
-        let hooks = hooks.lock();
+        // Only tried: a collector may run while this very thread changes the list.
+        let Some(hooks) = self.leaf_hooks().and_then(|hooks| hooks.try_lock()) else { return };
         hooks.tensor.iter().for_each(|r| visit(r.hook.as_any()));
         hooks.post_accumulate.iter().for_each(|r| visit(r.hook.as_any()));
     }

@@ -187,13 +187,13 @@ impl NodeFunction for GeneratedNode {
         for slot in &self.slots {
             match slot {
                 Slot::Variable(cell) => {
-                    if let Some(tensor) = cell.lock().peek() {
+                    if let Some(tensor) = cell.try_lock().as_ref().and_then(|saved| saved.peek()) {
                         visit(tensor);
                     }
                 }
                 Slot::List(cells) => {
                     for cell in cells {
-                        if let Some(tensor) = cell.lock().peek() {
+                        if let Some(tensor) = cell.try_lock().as_ref().and_then(|saved| saved.peek()) {
                             visit(tensor);
                         }
                     }

@@ -32,6 +32,7 @@ mod input_metadata;
 pub mod kernel;
 mod node;
 mod op_info;
+pub mod ownership;
 mod saved_meta;
 pub mod saved_tensor_hooks;
 mod saved_variable;

@@ -571,8 +571,8 @@ impl Node {
 
     /// Shows the hooks of a node, each as its own type, to a visitor (a garbage collector).
     pub fn visit_hooks(&self, visit: &mut dyn FnMut(&dyn Any)) {
-        let Some(hooks) = self.hooks() else { return };
-        let hooks = hooks.lock();
+        // Only tried: a collector may run while this very thread changes the list.
+        let Some(hooks) = self.hooks().and_then(Mutex::try_lock) else { return };
         hooks.tensor_pre.iter().for_each(|(_, r)| visit(r.hook.as_any()));
         hooks.retains_grad.iter().for_each(|(_, h)| visit(h.as_any()));
         hooks.pre.iter().for_each(|r| visit(r.hook.as_any()));
