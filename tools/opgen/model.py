@@ -288,7 +288,7 @@ class Function:
         name = self.schema.name
         if self.schema.overload:
             name += "_" + self.schema.overload.lower()
-        return rust_ident(name)
+        return rust_ident(name.lower())
 
     @property
     def handle(self) -> str:

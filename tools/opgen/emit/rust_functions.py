@@ -22,29 +22,30 @@ def _family(family: str, functions: Sequence[Function]) -> str:
     handles = [_handle(f) for f in functions]
     calls = [_call(f) for f in functions]
     redispatches = [_redispatch(f) for f in functions]
-    body = "\n".join(handles + calls + redispatches)
-    types = used_c10_types(body)
+    types = used_c10_types("\n".join(calls))
     return f"""{header(f"//! Typed calls of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{{{types}}};
-
 /// The operators' handles.
 pub mod handles {{
-    #[allow(unused_imports)]
     use c10::{{{used_c10_types(chr(10).join(handles), result=False)}}};
     use dispatch::TypedOp;
 
     {chr(10).join(handles)}
 }}
 
-{chr(10).join(calls)}
+/// Typed calls.
+pub mod calls {{
+    use c10::{{{types}}};
+
+    use super::handles;
+
+    {chr(10).join(calls)}
+}}
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {{
-    #[allow(unused_imports)]
-    use c10::{{{used_c10_types(chr(10).join(redispatches))}}};
-    use c10::DispatchKeySet;
+    use c10::{{DispatchKeySet, {used_c10_types(chr(10).join(redispatches))}}};
 
     use super::handles;
 
@@ -94,6 +95,7 @@ def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
     names = families(functions)
     modules = "\n".join(f"pub mod {name};" for name in names)
     uses = "\n".join(f"pub use super::{name}::handles::*;" for name in names)
+    calls = "\n".join(f"pub use super::{name}::calls::*;" for name in names)
     redispatch = "\n".join(f"pub use super::{name}::redispatch::*;" for name in names)
     return f"""{header("//! Generated calls and registrations of every operator, one file per family.", sources(names))}
 {modules}
@@ -102,6 +104,11 @@ pub(crate) mod register;
 /// Every operator's `TypedOp`.
 pub mod handles {{
     {uses}
+}}
+
+/// Every operator's typed call.
+pub mod calls {{
+    {calls}
 }}
 
 /// Every operator's redispatching call.

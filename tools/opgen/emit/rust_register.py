@@ -69,6 +69,7 @@ def _tags(function: Function) -> str:
 
 
 def _imports(text: str) -> str:
+    text = re.sub(r'"[^"]*"', '""', text)
     c10 = [n for n in ("Device DeviceType DispatchKeySet Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor").split()
            if n == "Result" or re.search(rf"\b{n}\b", text)]  # fmt: skip
     lines = [f"use c10::{{{', '.join(c10)}}};"]
@@ -133,6 +134,8 @@ def _run(operator: Operator) -> str:
         first, values = f"{call};", [*values, "&outs.outputs()?"]
     else:
         first, values = f"let plan = {call};", ["&plan", *values]
+        if operator.plan != "iter":
+            values.append("&outs.outputs()?")
     separator = ", " if head else ""
     if operator.copies_self:
         lets.insert(0, "structured::init_from(self_, outs)?;")
@@ -194,7 +197,8 @@ def _structured_closure(function: Function) -> str:
             count = len(schema.returns)
             make = f"StructuredOutputs::functional({count})"
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
-    return f"|_, {_pattern(function)}| {{ let mut outs = {make}; {run}({', '.join(inputs)})?; Ok({result}) }}"
+    result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
+    return f"|_, {_pattern(function)}| {{ let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
 
 
 def tuple_or_one(items: Sequence[str]) -> str:
@@ -285,7 +289,7 @@ def _selects_backend(schema: Schema) -> bool:
 
 
 def _backend_select_closure(function: Function) -> str:
-    arguments = ", ".join(["structured::select_backend(keyset, dtype, layout, device, pin_memory)", *locals_of(function.schema)])
+    arguments = ", ".join(["structured::select_backend(keyset, dtype, layout, device, pin_memory)?", *locals_of(function.schema)])
     return f"|keyset, {_pattern(function)}| redispatch::{function.rust_name}({arguments})"
 
 

@@ -1,0 +1,80 @@
+//! Composites of the `index` family.
+
+use c10::{check, check_index, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, Tensor};
+
+use crate::{at, sym};
+
+/// `aten::index_put`
+pub fn index_put(
+    self_: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
+    let result = at::clone(self_, Some(MemoryFormat::Preserve))?;
+    at::index_put_(&result, indices, values, accumulate)
+}
+
+/// `aten::index_put_`
+pub fn index_put_(
+    self_: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
+    at::_index_put_impl_(self_, indices, values, accumulate, false)
+}
+
+/// `aten::masked_fill_.Tensor`
+pub fn masked_fill__tensor(self_: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+    check!(
+        value.dim() == 0,
+        "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+        value.dim()
+    );
+    at::masked_fill__scalar(self_, mask, &at::item(value)?)
+}
+
+/// A copy of `self` over the shape that it and the mask broadcast to.
+fn broadcast_copy(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    let sizes = infer_broadcast_size(self_.sizes()?, mask.sizes()?)?;
+    let expanded = at::expand(self_, &sym::sym_ints(&sizes), false)?;
+    let format = if self_.sizes()? == &*sizes { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
+    at::clone(&expanded, Some(format))
+}
+
+/// `aten::masked_fill.Scalar`
+pub fn masked_fill_scalar(self_: &Tensor, mask: &Tensor, value: &Scalar) -> Result<Tensor> {
+    at::masked_fill__scalar(&broadcast_copy(self_, mask)?, mask, value)
+}
+
+/// `aten::masked_fill.Tensor`
+pub fn masked_fill_tensor(self_: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+    at::masked_fill__tensor(&broadcast_copy(self_, mask)?, mask, value)
+}
+
+/// `aten::masked_select`
+pub fn masked_select(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    check!(mask.dtype() == ScalarType::Bool, "masked_select: expected BoolTensor for mask");
+    let sizes = sym::sym_ints(&infer_broadcast_size(self_.sizes()?, mask.sizes()?)?);
+    let mask = at::expand(mask, &sizes, false)?;
+    let self_ = at::expand(self_, &sizes, false)?;
+    if self_.dim() == 0 {
+        let (mask, self_) = (at::unsqueeze(&mask, 0)?, at::unsqueeze(&self_, 0)?);
+        return at::index_tensor(&self_, &[Some(mask)]);
+    }
+    at::index_tensor(&self_, &[Some(mask)])
+}
+
+/// `aten::nonzero_numpy`
+pub fn nonzero_numpy(self_: &Tensor) -> Result<Vec<Tensor>> {
+    // One position per true element even without dimensions, as NumPy gives.
+    let self_ = if self_.dim() == 0 { at::unsqueeze(self_, 0)? } else { self_.clone() };
+    at::unbind_int(&at::nonzero(&self_)?, 1)
+}
+
+/// `aten::where`
+pub fn where_(condition: &Tensor) -> Result<Vec<Tensor>> {
+    check_index!(condition.dim() <= 64, "where(): expected at most 64 dimensions, got {}", condition.dim());
+    at::nonzero_numpy(condition)
+}

@@ -1,0 +1,315 @@
+//! Composites of the `pointwise` family.
+
+use c10::{check, Result, Scalar, ScalarType, Tensor};
+
+use crate::{at, wrapped_scalar_tensor};
+
+const ONE: Scalar = Scalar::Int(1);
+
+/// `aten::absolute`
+pub fn absolute(self_: &Tensor) -> Result<Tensor> {
+    at::abs(self_)
+}
+
+/// `aten::negative`
+pub fn negative(self_: &Tensor) -> Result<Tensor> {
+    at::neg(self_)
+}
+
+/// `aten::positive`
+pub fn positive(self_: &Tensor) -> Result<Tensor> {
+    check!(self_.dtype() != ScalarType::Bool, "The `+` operator, on a bool tensor is not supported.");
+    Ok(self_.clone())
+}
+
+/// `aten::square`
+pub fn square(self_: &Tensor) -> Result<Tensor> {
+    at::pow_tensor_scalar(self_, &Scalar::Int(2))
+}
+
+/// `aten::isnan`: the elements that differ from themselves.
+pub fn isnan(self_: &Tensor) -> Result<Tensor> {
+    at::ne_tensor(self_, self_)
+}
+
+/// `aten::isinf`
+pub fn isinf(self_: &Tensor) -> Result<Tensor> {
+    if self_.dtype().is_integral(true) {
+        return falses(self_);
+    }
+    if self_.is_complex() {
+        let (real, imag) = (at::real(self_)?, at::imag(self_)?);
+        return at::bitwise_or_tensor(&at::isinf(&real)?, &at::isinf(&imag)?);
+    }
+    at::eq_scalar(&at::abs(self_)?, &Scalar::Float(f64::INFINITY))
+}
+
+fn falses(self_: &Tensor) -> Result<Tensor> {
+    at::zeros_like(self_, Some(ScalarType::Bool), None, None, None, None)
+}
+
+/// `aten::isfinite`
+pub fn isfinite(self_: &Tensor) -> Result<Tensor> {
+    if self_.dtype().is_integral(true) {
+        return at::ones_like(self_, Some(ScalarType::Bool), None, None, None, None);
+    }
+    if self_.is_complex() {
+        let (real, imag) = (at::real(self_)?, at::imag(self_)?);
+        return at::bitwise_and_tensor(&at::isfinite(&real)?, &at::isfinite(&imag)?);
+    }
+    // A NaN compares unequal to everything, infinity to everything but itself.
+    let number = at::eq_tensor(self_, self_)?;
+    at::mul_tensor(&number, &at::ne_scalar(&at::abs(self_)?, &Scalar::Float(f64::INFINITY))?)
+}
+
+/// `aten::add.Scalar`
+pub fn add_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
+    at::add_tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
+}
+
+/// `aten::sub.Scalar`
+pub fn sub_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
+    at::sub_tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
+}
+
+/// `aten::subtract.Tensor`
+pub fn subtract_tensor(self_: &Tensor, other: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+    at::sub_tensor(self_, other, alpha)
+}
+
+/// `aten::mul.Scalar`
+pub fn mul_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::mul_tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::multiply.Tensor`
+pub fn multiply_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::mul_tensor(self_, other)
+}
+
+/// `aten::div.Scalar`
+pub fn div_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::div_tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::div.Scalar_mode`
+pub fn div_scalar_mode(self_: &Tensor, other: &Scalar, rounding_mode: Option<&str>) -> Result<Tensor> {
+    at::div_tensor_mode(self_, &wrapped_scalar_tensor(other)?, rounding_mode)
+}
+
+/// `aten::true_divide.Tensor`
+pub fn true_divide_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::div_tensor(self_, other)
+}
+
+/// `aten::divide.Tensor`
+pub fn divide_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::div_tensor(self_, other)
+}
+
+/// `aten::divide.Tensor_mode`
+pub fn divide_tensor_mode(self_: &Tensor, other: &Tensor, rounding_mode: Option<&str>) -> Result<Tensor> {
+    at::div_tensor_mode(self_, other, rounding_mode)
+}
+
+/// `aten::floor_divide.Scalar`
+pub fn floor_divide_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::floor_divide(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::rsub.Tensor`
+pub fn rsub_tensor(self_: &Tensor, other: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+    at::sub_tensor(other, self_, alpha)
+}
+
+/// `aten::rsub.Scalar`
+pub fn rsub_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
+    at::sub_tensor(&wrapped_scalar_tensor(other)?, self_, alpha)
+}
+
+/// `aten::pow_.Tensor`
+pub fn pow__tensor(self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    at::pow_tensor_tensor_out(self_, exponent, self_)
+}
+
+/// `aten::pow.Scalar`
+pub fn pow_scalar(self_: &Scalar, exponent: &Tensor) -> Result<Tensor> {
+    at::pow_tensor_tensor(&wrapped_scalar_tensor(self_)?, exponent)
+}
+
+/// `aten::remainder.Scalar`
+pub fn remainder_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::remainder_tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::remainder.Scalar_Tensor`
+pub fn remainder_scalar_tensor(self_: &Scalar, other: &Tensor) -> Result<Tensor> {
+    at::remainder_tensor(&wrapped_scalar_tensor(self_)?, other)
+}
+
+/// `aten::fmod.Scalar`
+pub fn fmod_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::fmod_tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::max.other`
+pub fn max_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::maximum(self_, other)
+}
+
+/// `aten::min.other`
+pub fn min_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::minimum(self_, other)
+}
+
+macro_rules! bitwise {
+    ($($op:literal $scalar:ident $scalar_tensor:ident $dunder_tensor:ident $dunder_scalar:ident $tensor:ident);*) => {$(
+        #[doc = concat!("`aten::bitwise_", $op, ".Scalar`")]
+        pub fn $scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+            at::$tensor(self_, &wrapped_scalar_tensor(other)?)
+        }
+
+        #[doc = concat!("`aten::bitwise_", $op, ".Scalar_Tensor`")]
+        pub fn $scalar_tensor(self_: &Scalar, other: &Tensor) -> Result<Tensor> {
+            at::$tensor(&wrapped_scalar_tensor(self_)?, other)
+        }
+
+        #[doc = concat!("`aten::__", $op, "__.Tensor`")]
+        pub fn $dunder_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+            at::$tensor(self_, other)
+        }
+
+        #[doc = concat!("`aten::__", $op, "__.Scalar`")]
+        pub fn $dunder_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+            at::$scalar(self_, other)
+        }
+    )*};
+}
+
+bitwise! {
+    "and" bitwise_and_scalar bitwise_and_scalar_tensor __and___tensor __and___scalar bitwise_and_tensor;
+    "or" bitwise_or_scalar bitwise_or_scalar_tensor __or___tensor __or___scalar bitwise_or_tensor;
+    "xor" bitwise_xor_scalar bitwise_xor_scalar_tensor __xor___tensor __xor___scalar bitwise_xor_tensor
+}
+
+macro_rules! comparison {
+    ($($op:literal $scalar:ident $tensor:ident);*) => {$(
+        #[doc = concat!("`aten::", $op, ".Scalar`")]
+        pub fn $scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+            at::$tensor(self_, &wrapped_scalar_tensor(other)?)
+        }
+    )*};
+}
+
+comparison! {
+    "eq" eq_scalar eq_tensor;
+    "ne" ne_scalar ne_tensor;
+    "lt" lt_scalar lt_tensor;
+    "le" le_scalar le_tensor;
+    "gt" gt_scalar gt_tensor;
+    "ge" ge_scalar ge_tensor
+}
+
+/// `aten::isclose`
+pub fn isclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+    check!(
+        self_.dtype() == other.dtype(),
+        "{} did not match {}",
+        self_.dtype().short_name(),
+        other.dtype().short_name()
+    );
+    check!(rtol >= 0.0, "rtol must be greater than or equal to zero, but got {rtol}");
+    check!(atol >= 0.0, "atol must be greater than or equal to zero, but got {atol}");
+    let mut close = at::eq_tensor(self_, other)?;
+    if equal_nan && (self_.is_floating_point() || self_.is_complex()) {
+        let both = at::bitwise_and_tensor(&at::isnan(self_)?, &at::isnan(other)?)?;
+        close = at::bitwise_or_tensor(&close, &both)?;
+    }
+    if rtol == 0.0 && atol == 0.0 {
+        return Ok(close);
+    }
+    let (a, b) = if self_.dtype().is_integral(true) {
+        let dtype = c10::get_default_dtype();
+        (at::to_dtype(self_, dtype, false, false, None)?, at::to_dtype(other, dtype, false, false, None)?)
+    } else {
+        (self_.clone(), other.clone())
+    };
+    let allowed =
+        at::add_scalar(&at::abs(&at::mul_scalar(&b, &Scalar::Float(rtol))?)?, &Scalar::Float(atol), &ONE)?;
+    let error = at::abs(&at::sub_tensor(&a, &b, &ONE)?)?;
+    let within = at::bitwise_and_tensor(&at::isfinite(&error)?, &at::le_tensor(&error, &allowed)?)?;
+    at::bitwise_or_tensor(&close, &within)
+}
+
+/// `aten::clamp.Tensor`
+pub fn clamp_tensor(self_: &Tensor, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
+    match (min, max) {
+        (Some(min), Some(max)) => at::minimum(&at::maximum(self_, min)?, max),
+        (Some(min), None) => at::maximum(self_, min),
+        (None, Some(max)) => at::minimum(self_, max),
+        (None, None) => {
+            c10::bail!(Runtime, "torch.clamp: At least one of 'min' or 'max' must not be None")
+        }
+    }
+}
+
+/// `aten::clamp_min`
+pub fn clamp_min(self_: &Tensor, min: &Scalar) -> Result<Tensor> {
+    at::clamp(self_, Some(min), None)
+}
+
+/// `aten::clamp_max`
+pub fn clamp_max(self_: &Tensor, max: &Scalar) -> Result<Tensor> {
+    at::clamp(self_, None, Some(max))
+}
+
+/// `aten::where.ScalarSelf`
+pub fn where_scalarself(condition: &Tensor, self_: &Scalar, other: &Tensor) -> Result<Tensor> {
+    at::where_self(condition, &on_device(self_, other)?, other)
+}
+
+/// `aten::where.ScalarOther`
+pub fn where_scalarother(condition: &Tensor, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::where_self(condition, self_, &on_device(other, self_)?)
+}
+
+/// `aten::where.Scalar`
+pub fn where_scalar(condition: &Tensor, self_: &Scalar, other: &Scalar) -> Result<Tensor> {
+    at::where_self(condition, &on_device(self_, condition)?, &on_device(other, condition)?)
+}
+
+/// A number as a tensor that a `where` beside `like` accepts.
+fn on_device(value: &Scalar, like: &Tensor) -> Result<Tensor> {
+    let number = wrapped_scalar_tensor(value)?;
+    if like.is_cpu() {
+        return Ok(number);
+    }
+    let moved = at::_to_copy(&number, None, None, Some(like.device()), None, false, None)?;
+    moved.set_wrapped_number(true);
+    Ok(moved)
+}
+
+/// `aten::fill.Scalar`
+pub fn fill_scalar(self_: &Tensor, value: &Scalar) -> Result<Tensor> {
+    at::fill__scalar(&at::empty_like(self_, None, None, None, None, None)?, value)
+}
+
+/// `aten::fill.Tensor`
+pub fn fill_tensor(self_: &Tensor, value: &Tensor) -> Result<Tensor> {
+    at::fill__tensor(&at::empty_like(self_, None, None, None, None, None)?, value)
+}
+
+/// `aten::fill_.Tensor`
+pub fn fill__tensor(self_: &Tensor, value: &Tensor) -> Result<Tensor> {
+    check!(
+        value.dim() == 0,
+        "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+        value.dim()
+    );
+    at::copy_(self_, value, false)
+}
+
+/// `aten::zero_`
+pub fn zero_(self_: &Tensor) -> Result<Tensor> {
+    at::fill__scalar(self_, &Scalar::Int(0))
+}

@@ -1,0 +1,133 @@
+//! Composites of the `reduce` family.
+
+use c10::{check, is_expandable_to, DimVector, Result, Scalar, ScalarType, SymInt, Tensor};
+
+use crate::{at, sym};
+
+/// `aten::sum`
+pub fn sum(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
+    at::sum_dim_intlist(self_, None, false, dtype)
+}
+
+/// `aten::sum_to_size`
+pub fn sum_to_size(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+    let target = sym::ints(size)?;
+    let sizes = sym::sizes_of(self_)?;
+    check!(is_expandable_to(&target, &sizes), "size {{{target:?}}} is not expandable to size {{{sizes:?}}}.");
+    sum_to(self_, &target)
+}
+
+/// Sums the dimensions that broadcasting `shape` to the tensor's shape added or stretched.
+pub fn sum_to(self_: &Tensor, shape: &[i64]) -> Result<Tensor> {
+    let sizes = sym::sizes_of(self_)?;
+    if *sizes == *shape {
+        return Ok(self_.clone());
+    }
+    if shape.is_empty() {
+        return at::sum(self_, None);
+    }
+    let leading = sizes.len() - shape.len();
+    let mut dims: DimVector = (0..leading as i64).collect();
+    for (dim, &size) in sizes.iter().enumerate().skip(leading) {
+        if shape[dim - leading] == 1 && size != 1 {
+            dims.push(dim as i64);
+        }
+    }
+    let summed =
+        if dims.is_empty() { self_.clone() } else { at::sum_dim_intlist(self_, Some(&dims), true, None)? };
+    if leading == 0 {
+        return Ok(summed);
+    }
+    at::view(&summed, &sym::sym_ints(shape))
+}
+
+/// `aten::mean`
+pub fn mean(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
+    at::mean_dim(self_, None, false, dtype)
+}
+
+/// `aten::mean.dim`
+pub fn mean_dim(
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<Tensor> {
+    let computed = dtype.unwrap_or(self_.dtype());
+    let what = if dtype.is_some() { "Optional dtype" } else { "Input dtype" };
+    check!(
+        computed.is_floating_point() || computed.is_complex(),
+        "mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. Got: {}",
+        computed.short_name()
+    );
+    let sizes = sym::sizes_of(self_)?;
+    let mask = iter::make_dim_mask(dim, self_.dim(), false)?;
+    let count: i64 = sizes
+        .iter()
+        .enumerate()
+        .filter(|(d, _)| *d < 64 && mask & (1 << d) != 0)
+        .map(|(_, &size)| size)
+        .product();
+    let total = at::sum_dim_intlist(self_, dim, keepdim, Some(computed))?;
+    at::div__scalar(&total, &Scalar::Int(count))
+}
+
+/// `aten::equal`
+pub fn equal(self_: &Tensor, other: &Tensor) -> Result<bool> {
+    check!(
+        self_.device() == other.device(),
+        "Cannot compare two tensors on different devices. Got: {} and {}",
+        self_.device(),
+        other.device()
+    );
+    if sym::sizes_of(self_)? != sym::sizes_of(other)? {
+        return Ok(false);
+    }
+    check!(
+        self_.dtype() == other.dtype(),
+        "Expected object of data type {} but got data type {} for argument 'other' in call to equal",
+        self_.dtype(),
+        other.dtype()
+    );
+    at::item(&at::all(&at::eq_tensor(self_, other)?)?)?.to_bool()
+}
+
+/// `aten::allclose`
+pub fn allclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<bool> {
+    let close = at::isclose(self_, other, rtol, atol, equal_nan)?;
+    at::item(&at::all(&close)?)?.to_bool()
+}
+
+/// `aten::is_nonzero`
+pub fn is_nonzero(self_: &Tensor) -> Result<bool> {
+    let numel = self_.numel()?;
+    check!(numel != 0, "Boolean value of Tensor with no values is ambiguous");
+    check!(numel < 2, "Boolean value of Tensor with more than one value is ambiguous");
+    let value = at::item(self_)?;
+    if value.is_complex() {
+        let value = value.to_complex()?;
+        return Ok(value.re != 0.0 || value.im != 0.0);
+    }
+    if value.is_floating_point() {
+        return Ok(value.to_f64()? != 0.0);
+    }
+    value.to_bool()
+}
+
+/// The input in the dtype that a softmax is asked to compute in.
+fn softmax_input(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
+    match dtype {
+        Some(dtype) => at::to_dtype(self_, dtype, false, false, None),
+        None => Ok(self_.clone()),
+    }
+}
+
+/// `aten::softmax.int`
+pub fn softmax_int(self_: &Tensor, dim: i64, dtype: Option<ScalarType>) -> Result<Tensor> {
+    at::_softmax(&softmax_input(self_, dtype)?, dim, false)
+}
+
+/// `aten::log_softmax.int`
+pub fn log_softmax_int(self_: &Tensor, dim: i64, dtype: Option<ScalarType>) -> Result<Tensor> {
+    at::_log_softmax(&softmax_input(self_, dtype)?, dim, false)
+}

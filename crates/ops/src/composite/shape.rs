@@ -1,0 +1,336 @@
+//! Composites of the `shape` family.
+
+use c10::{
+    bail, check, check_index, compute_stride, infer_size, wrap_dim, DimVector, MemoryFormat, Result, SymInt,
+    Tensor,
+};
+
+use crate::meta::shape::list_dtype;
+use crate::{at, sym, view};
+
+/// `aten::_unsafe_view`: a view that autograd does not know to be one.
+pub fn _unsafe_view(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+    view::view(self_, size)
+}
+
+/// `aten::reshape`: a view where the strides allow it, else a copy.
+pub fn reshape(self_: &Tensor, shape: &[SymInt]) -> Result<Tensor> {
+    let shape = infer_size(&sym::ints(shape)?, self_.numel()?)?;
+    let sym_shape = sym::sym_ints(&shape);
+    if compute_stride(self_.sizes()?, self_.strides()?, &shape)?.is_some() {
+        return at::view(self_, &sym_shape);
+    }
+    at::_unsafe_view(&at::clone(self_, Some(MemoryFormat::Contiguous))?, &sym_shape)
+}
+
+/// `aten::reshape_as`
+pub fn reshape_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::reshape(self_, &other.sym_sizes())
+}
+
+/// `aten::view_as`
+pub fn view_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::view(self_, &other.sym_sizes())
+}
+
+fn zeros_for(grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
+    at::zeros(sizes, Some(grad.dtype()), Some(grad.layout()), Some(grad.device()), None)
+}
+
+/// `aten::slice_backward`
+pub fn slice_backward(
+    grad_output: &Tensor,
+    input_sizes: &[SymInt],
+    dim: i64,
+    start: &SymInt,
+    end: &SymInt,
+    step: &SymInt,
+) -> Result<Tensor> {
+    let grad_input = zeros_for(grad_output, input_sizes)?;
+    at::copy_(&at::slice_tensor(&grad_input, dim, Some(start), Some(end), step)?, grad_output, false)?;
+    Ok(grad_input)
+}
+
+/// `aten::select_backward`
+pub fn select_backward(
+    grad_output: &Tensor,
+    input_sizes: &[SymInt],
+    dim: i64,
+    index: &SymInt,
+) -> Result<Tensor> {
+    let grad_input = zeros_for(grad_output, input_sizes)?;
+    at::copy_(&at::select_int(&grad_input, dim, index)?, grad_output, false)?;
+    Ok(grad_input)
+}
+
+/// `aten::diagonal_backward`
+pub fn diagonal_backward(
+    grad_output: &Tensor,
+    input_sizes: &[SymInt],
+    offset: i64,
+    dim1: i64,
+    dim2: i64,
+) -> Result<Tensor> {
+    let grad_input = zeros_for(grad_output, input_sizes)?;
+    at::copy_(&at::diagonal(&grad_input, offset, dim1, dim2)?, grad_output, false)?;
+    Ok(grad_input)
+}
+
+/// `aten::expand_as`
+pub fn expand_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::expand(self_, &other.sym_sizes(), false)
+}
+
+/// `aten::narrow`
+pub fn narrow(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Result<Tensor> {
+    check!(self_.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+    let (start, length) = (start.guard_int()?, length.guard_int()?);
+    check!(length >= 0, "narrow(): length must be non-negative.");
+    let size = self_.size(dim)?;
+    check_index!(
+        -size <= start && start <= size,
+        "start out of range (expected to be in range of [{}, {size}], but got {start})",
+        -size
+    );
+    let start = if start < 0 { start + size } else { start };
+    check!(length <= size - start, "start ({start}) + length ({length}) exceeds dimension size ({size}).");
+    at::slice_tensor(
+        self_,
+        dim,
+        Some(&SymInt::from(start)),
+        Some(&SymInt::from(start + length)),
+        &SymInt::from(1_i64),
+    )
+}
+
+/// `aten::split.sizes`
+pub fn split_sizes(self_: &Tensor, split_size: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+    at::split_with_sizes(self_, split_size, dim)
+}
+
+/// `aten::chunk`
+pub fn chunk(self_: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+    check!(self_.dim() > 0, "chunk expects at least a 1-dimensional tensor");
+    check!(chunks > 0, "chunk expects `chunks` to be greater than 0, got: {chunks}");
+    let size = self_.size(dim)?;
+    let split_size = size / chunks + i64::from(size % chunks != 0);
+    if split_size == 0 && size == 0 {
+        // Pieces of size zero: their number is not size / split_size.
+        let sizes = vec![SymInt::from(0_i64); usize::try_from(chunks).unwrap_or(usize::MAX)];
+        return at::split_with_sizes(self_, &sizes, dim);
+    }
+    at::split_tensor(self_, &SymInt::from(split_size), dim)
+}
+
+/// `aten::flatten.using_ints`
+pub fn flatten_using_ints(self_: &Tensor, start_dim: i64, end_dim: i64) -> Result<Tensor> {
+    let ndim = self_.dim();
+    let (start, end) = (wrap_dim(start_dim, ndim, true)? as usize, wrap_dim(end_dim, ndim, true)? as usize);
+    check!(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim");
+    if ndim == 0 {
+        return at::reshape(self_, &[SymInt::from(1_i64)]);
+    }
+    if start == end {
+        return Ok(self_.clone());
+    }
+    let sizes = sym::sizes_of(self_)?;
+    let mut shape = DimVector::from_slice(&sizes[..start]);
+    shape.push(c10::multiply_integers(&sizes[start..=end])?);
+    shape.extend_from_slice(&sizes[end + 1..]);
+    at::reshape(self_, &sym::sym_ints(&shape))
+}
+
+/// `aten::unflatten.int`
+pub fn unflatten_int(self_: &Tensor, dim: i64, sizes: &[SymInt]) -> Result<Tensor> {
+    check!(!sizes.is_empty(), "unflatten: sizes must be non-empty");
+    let dim = wrap_dim(dim, self_.dim(), true)? as usize;
+    let old = sym::sizes_of(self_)?;
+    let Some(&size) = old.get(dim) else {
+        bail!(Index, "unflatten: expected at least a 1-dimensional tensor");
+    };
+    let wanted = sym::ints(sizes)?;
+    let inferred = infer_size(&wanted, size).map_err(|_| {
+        c10::Error::runtime(format!(
+            "unflatten: Provided sizes {wanted:?} don't multiply up to the size of dim {dim} ({size}) in the input tensor"
+        ))
+    })?;
+    let mut shape = DimVector::from_slice(&old[..dim]);
+    shape.extend_from_slice(&inferred);
+    shape.extend_from_slice(&old[dim + 1..]);
+    at::view(self_, &sym::sym_ints(&shape))
+}
+
+/// `aten::movedim.intlist`
+pub fn movedim_intlist(self_: &Tensor, source: &[i64], destination: &[i64]) -> Result<Tensor> {
+    check!(
+        source.len() == destination.len(),
+        "movedim: Invalid source or destination dims: source ({source:?} dims) should contain the same number of dims as \
+         destination ({destination:?} dims)"
+    );
+    let ndim = self_.dim();
+    let wrapped = |dims: &[i64], what: &str| -> Result<DimVector> {
+        let wrapped: DimVector = dims.iter().map(|&d| wrap_dim(d, ndim, true)).collect::<Result<_>>()?;
+        let unique = wrapped.iter().enumerate().all(|(i, d)| !wrapped[..i].contains(d));
+        check!(unique, "movedim: repeated dim in `{what}` ({dims:?})");
+        Ok(wrapped)
+    };
+    let (source, destination) = (wrapped(source, "source")?, wrapped(destination, "destination")?);
+    if ndim == 0 {
+        return at::alias(self_);
+    }
+    let mut order = DimVector::from_elem(-1, ndim as usize);
+    for (&from, &to) in source.iter().zip(&destination) {
+        order[to as usize] = from;
+    }
+    let mut rest = (0..ndim).filter(|d| !source.contains(d));
+    for slot in order.iter_mut().filter(|slot| **slot == -1) {
+        *slot = rest.next().unwrap_or(0);
+    }
+    at::permute(self_, &order)
+}
+
+/// `aten::movedim.int`
+pub fn movedim_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
+    at::movedim_intlist(self_, &[source], &[destination])
+}
+
+/// `aten::swapaxes`
+pub fn swapaxes(self_: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
+    at::transpose_int(self_, axis0, axis1)
+}
+
+/// `aten::swapdims`
+pub fn swapdims(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+    at::transpose_int(self_, dim0, dim1)
+}
+
+/// `aten::numpy_T`: all dimensions reversed.
+pub fn numpy_t(self_: &Tensor) -> Result<Tensor> {
+    let order: DimVector = (0..self_.dim()).rev().collect();
+    at::permute(self_, &order)
+}
+
+/// `aten::matrix_H`
+pub fn matrix_h(self_: &Tensor) -> Result<Tensor> {
+    let ndim = self_.dim();
+    check!(
+        ndim == 2 || ndim == 0,
+        "tensor.H is only supported on matrices (2-D tensors). Got {ndim}-D tensor."
+    );
+    if ndim == 0 {
+        return at::conj(self_);
+    }
+    at::conj(&at::transpose_int(self_, 0, 1)?)
+}
+
+/// `aten::mT`
+pub fn mt(self_: &Tensor) -> Result<Tensor> {
+    check!(
+        self_.dim() >= 2,
+        "tensor.mT is only supported on matrices or batches of matrices. Got {}-D tensor.",
+        self_.dim()
+    );
+    at::transpose_int(self_, -2, -1)
+}
+
+/// `aten::mH`
+pub fn mh(self_: &Tensor) -> Result<Tensor> {
+    check!(
+        self_.dim() >= 2,
+        "tensor.mH is only supported on matrices or batches of matrices. Got {}-D tensor.",
+        self_.dim()
+    );
+    at::conj(&at::transpose_int(self_, -2, -1)?)
+}
+
+/// `aten::adjoint`
+pub fn adjoint(self_: &Tensor) -> Result<Tensor> {
+    check!(
+        self_.dim() >= 2,
+        "tensor.adjoint() is only supported on matrices or batches of matrices. Got {}-D tensor.",
+        self_.dim()
+    );
+    at::conj(&at::transpose_int(self_, -2, -1)?)
+}
+
+/// `aten::real`
+pub fn real(self_: &Tensor) -> Result<Tensor> {
+    if !self_.is_complex() {
+        return Ok(self_.clone());
+    }
+    // The conjugate has the same real part.
+    let plain = if self_.is_conj() { at::_conj(self_)? } else { self_.clone() };
+    at::select_int(&at::view_as_real(&plain)?, self_.dim(), &SymInt::from(0_i64))
+}
+
+/// `aten::imag`
+pub fn imag(self_: &Tensor) -> Result<Tensor> {
+    check!(self_.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
+    let one = SymInt::from(1_i64);
+    if self_.is_conj() {
+        let plain = at::select_int(&at::view_as_real(&at::_conj(self_)?)?, self_.dim(), &one)?;
+        return at::_neg_view(&plain);
+    }
+    at::select_int(&at::view_as_real(self_)?, self_.dim(), &one)
+}
+
+/// `aten::conj`: lazy for complex tensors, nothing for real ones.
+pub fn conj(self_: &Tensor) -> Result<Tensor> {
+    if self_.is_complex() {
+        at::_conj(self_)
+    } else {
+        Ok(self_.clone())
+    }
+}
+
+/// `aten::_conj_physical`
+pub fn _conj_physical(self_: &Tensor) -> Result<Tensor> {
+    if self_.is_conj() {
+        // Materialising the conjugate's conjugate is a copy of the original.
+        return at::clone(&at::_conj(self_)?, Some(MemoryFormat::Preserve));
+    }
+    at::conj_physical(self_)
+}
+
+/// `aten::resolve_conj`
+pub fn resolve_conj(self_: &Tensor) -> Result<Tensor> {
+    if self_.is_conj() {
+        at::clone(self_, Some(MemoryFormat::Preserve))
+    } else {
+        Ok(self_.clone())
+    }
+}
+
+/// `aten::resolve_neg`
+pub fn resolve_neg(self_: &Tensor) -> Result<Tensor> {
+    if self_.is_neg() {
+        at::clone(self_, Some(MemoryFormat::Preserve))
+    } else {
+        Ok(self_.clone())
+    }
+}
+
+/// `aten::concat`
+pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    at::cat(tensors, dim)
+}
+
+/// `aten::stack`
+pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let Some(first) = tensors.first() else {
+        bail!(Runtime, "stack expects a non-empty TensorList");
+    };
+    let dim = wrap_dim(dim, first.dim() + 1, true)?;
+    for (position, tensor) in tensors.iter().enumerate() {
+        check!(
+            tensor.sizes()? == first.sizes()?,
+            "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {position}",
+            first.sizes()?,
+            tensor.sizes()?
+        );
+    }
+    // Checked here, so that the error names the tensors as they were given.
+    list_dtype(tensors)?;
+    let unsqueezed = tensors.iter().map(|t| at::unsqueeze(t, dim)).collect::<Result<Vec<_>>>()?;
+    at::cat(&unsqueezed, dim)
+}

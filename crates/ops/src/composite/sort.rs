@@ -1,0 +1,20 @@
+//! Composites of the `sort` family.
+
+use c10::{Result, Tensor};
+
+use crate::at;
+
+/// `aten::sort`
+pub fn sort(self_: &Tensor, dim: i64, descending: bool) -> Result<(Tensor, Tensor)> {
+    at::sort_stable(self_, Some(false), dim, descending)
+}
+
+/// `aten::argsort`
+pub fn argsort(self_: &Tensor, dim: i64, descending: bool) -> Result<Tensor> {
+    Ok(at::sort(self_, dim, descending)?.1)
+}
+
+/// `aten::argsort.stable`
+pub fn argsort_stable(self_: &Tensor, stable: bool, dim: i64, descending: bool) -> Result<Tensor> {
+    Ok(at::sort_stable(self_, Some(stable), dim, descending)?.1)
+}

@@ -1,0 +1,143 @@
+//! Lazy conjugation and negation: operators that do not know the bits get tensors without them.
+//!
+//! Note [Lazy bits]: `_conj` and `_neg_view` set a bit in a view's key set. Views keep the bits (their operators fall
+//! through the keys), and `copy_` applies them on the way, so that `clone` gives a plain tensor. Any other operator
+//! lands here: arguments with the bit are cloned, and what the operator has written to a clone is copied back.
+
+use c10::{DispatchKey, DispatchKeySet, Result, Tensor};
+use dispatch::{IValue, OperatorHandle, Stack};
+
+use crate::at;
+
+/// Operators that pass the bits on or apply them: views, what reads metadata alone, and copies.
+pub(super) const TRANSPARENT: &[&str] = &[
+    "alias",
+    "as_strided",
+    "clone",
+    "_conj_physical",
+    "copy_",
+    "_to_copy",
+    "detach",
+    "diagonal",
+    "empty_like",
+    "empty.memory_format",
+    "empty_strided",
+    "new_empty",
+    "new_empty_strided",
+    "expand",
+    "permute",
+    "_reshape_alias",
+    "resize_",
+    "select.int",
+    "set_.source_Storage_storage_offset",
+    "set_.source_Tensor",
+    "slice.Tensor",
+    "split.Tensor",
+    "split_with_sizes",
+    "squeeze",
+    "squeeze.dim",
+    "squeeze.dims",
+    "t",
+    "transpose.int",
+    "unbind.int",
+    "unfold",
+    "unsqueeze",
+    "view",
+    "_unsafe_view",
+    "_conj",
+    "_neg_view",
+    "view_as_real",
+];
+
+/// One of the two bits.
+struct Bit {
+    key: DispatchKey,
+    is_set: fn(&Tensor) -> bool,
+}
+
+const CONJUGATE: Bit = Bit { key: DispatchKey::Conjugate, is_set: |tensor| tensor.is_conj() };
+
+const NEGATIVE: Bit = Bit { key: DispatchKey::Negative, is_set: |tensor| tensor.is_neg() };
+
+/// The fallback of `DispatchKey::Conjugate`.
+pub(super) fn conjugate_fallback(
+    op: OperatorHandle,
+    keyset: DispatchKeySet,
+    stack: &mut Stack,
+) -> Result<()> {
+    fallback(&CONJUGATE, op, keyset, stack)
+}
+
+/// The fallback of `DispatchKey::Negative`.
+pub(super) fn negative_fallback(op: OperatorHandle, keyset: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+    fallback(&NEGATIVE, op, keyset, stack)
+}
+
+fn fallback(bit: &Bit, op: OperatorHandle, keyset: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+    let schema = op.schema()?;
+    let first = stack.len() - schema.arguments.len();
+    // (the argument as given, its resolved copy) for those the operator writes to
+    let mut written: Vec<(Tensor, Tensor)> = Vec::new();
+    for (argument, value) in schema.arguments.iter().zip(&mut stack[first..]) {
+        resolve_value(bit, value, argument.is_write(), &mut written)?;
+    }
+    op.redispatch_boxed(keyset & DispatchKeySet::full_after(bit.key), stack)?;
+    for (given, resolved) in &written {
+        at::copy_(given, resolved, false)?;
+    }
+    // Returns that alias a written argument are the argument, not its copy.
+    let returns = stack.len() - schema.returns.len();
+    for value in &mut stack[returns..] {
+        if let IValue::Tensor(tensor) = value {
+            if let Some((given, _)) = written.iter().find(|(_, resolved)| resolved.is_same(tensor)) {
+                *tensor = given.clone();
+            }
+        }
+    }
+    Ok(())
+}
+
+fn resolve_value(
+    bit: &Bit,
+    value: &mut IValue,
+    is_write: bool,
+    written: &mut Vec<(Tensor, Tensor)>,
+) -> Result<()> {
+    match value {
+        IValue::Tensor(tensor) => resolve_tensor(bit, tensor, is_write, written),
+        IValue::TensorList(list) if list.iter().any(bit.is_set) => {
+            let mut tensors = list.to_vec();
+            for tensor in &mut tensors {
+                resolve_tensor(bit, tensor, is_write, written)?;
+            }
+            *list = tensors.into();
+            Ok(())
+        }
+        IValue::OptionalTensorList(list) if list.iter().flatten().any(bit.is_set) => {
+            let mut tensors = list.to_vec();
+            for tensor in tensors.iter_mut().flatten() {
+                resolve_tensor(bit, tensor, is_write, written)?;
+            }
+            *list = tensors.into();
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn resolve_tensor(
+    bit: &Bit,
+    tensor: &mut Tensor,
+    is_write: bool,
+    written: &mut Vec<(Tensor, Tensor)>,
+) -> Result<()> {
+    if !(bit.is_set)(tensor) {
+        return Ok(());
+    }
+    let resolved = at::clone(tensor, None)?;
+    let given = std::mem::replace(tensor, resolved.clone());
+    if is_write {
+        written.push((given, resolved));
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Meta functions of the `factory` operators: `out` decides dtype and device, the arguments its size.
+
+use c10::{check, Result, Scalar};
+use iter::StructuredOutputs;
+
+/// How many elements `arange` gives.
+pub fn arange_length(start: &Scalar, end: &Scalar, step: &Scalar) -> Result<i64> {
+    let integral = [start, end, step].iter().all(|scalar| scalar.is_integral(true));
+    if integral {
+        let (start, end, step) = (start.to_i64()?, end.to_i64()?, step.to_i64()?);
+        check!(step != 0, "step must be nonzero");
+        check!(
+            (step > 0 && end >= start) || (step < 0 && end <= start),
+            "upper bound and lower bound inconsistent with step sign"
+        );
+        let span = (i128::from(end) - i128::from(start)).unsigned_abs();
+        let length = span.div_ceil(i128::from(step).unsigned_abs());
+        return i64::try_from(length).map_err(|_| invalid_length(length as f64));
+    }
+    let (start, end, step) = (start.to_f64()?, end.to_f64()?, step.to_f64()?);
+    check!(step != 0.0, "step must be nonzero");
+    check!(start.is_finite() && end.is_finite(), "unsupported range: {start} -> {end}");
+    check!(
+        (step > 0.0 && end >= start) || (step < 0.0 && end <= start),
+        "upper bound and lower bound inconsistent with step sign"
+    );
+    let length = ((end - start) / step).ceil();
+    if !(0.0..=i64::MAX as f64).contains(&length) {
+        return Err(invalid_length(length));
+    }
+    Ok(length as i64)
+}
+
+fn invalid_length(length: f64) -> c10::Error {
+    c10::Error::runtime(format!("invalid size, possible overflow? (arange of {length} elements)"))
+}
+
+/// `arange` into `out`.
+pub fn arange_meta(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, step: &Scalar) -> Result<()> {
+    let options = outs.output(0)?.options();
+    let length = if options.dtype_or_default().is_integral(true) && !step.is_complex() {
+        arange_length(start, end, step)?
+    } else {
+        arange_length(
+            &Scalar::Float(start.to_f64()?),
+            &Scalar::Float(end.to_f64()?),
+            &Scalar::Float(step.to_f64()?),
+        )?
+    };
+    // An `out` of the right number of elements keeps its shape.
+    let out = outs.output(0)?;
+    let sizes = if out.numel()? == length {
+        c10::DimVector::from_slice(out.sizes()?)
+    } else {
+        [length].as_slice().into()
+    };
+    outs.set_output_contiguous(0, &sizes, options)
+}
+
+/// `linspace` into `out`.
+pub fn linspace_meta(outs: &mut StructuredOutputs, _start: &Scalar, _end: &Scalar, steps: i64) -> Result<()> {
+    check!(steps >= 0, "number of steps must be non-negative");
+    let options = outs.output(0)?.options();
+    let out = outs.output(0)?;
+    let sizes = if out.numel()? == steps {
+        c10::DimVector::from_slice(out.sizes()?)
+    } else {
+        [steps].as_slice().into()
+    };
+    outs.set_output_contiguous(0, &sizes, options)
+}

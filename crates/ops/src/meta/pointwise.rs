@@ -1,0 +1,319 @@
+//! Meta functions of the `pointwise` operators that need more than a preset.
+
+use c10::{bail, check, Result, Scalar, ScalarType, Tensor};
+use iter::{
+    result_type, to_dtype, type_meta_name, ResultTypeState, StructuredOutputs, TensorIterator,
+    TensorIteratorConfig,
+};
+
+/// `abs` of complex numbers is real.
+pub fn abs_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    if !self_.is_complex() {
+        return TensorIterator::unary_op(outs, "abs", self_);
+    }
+    check!(!outs.is_inplace(), "In-place abs is not supported for complex tensors.");
+    TensorIteratorConfig::new()
+        .op_name("abs")
+        .check_all_same_dtype(false)
+        .declare_static_dtype(self_.dtype().to_real_value_type())
+        .add_input(self_)
+        .build(outs)
+}
+
+/// `neg` refuses bool.
+pub fn neg_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    check!(
+        self_.dtype() != ScalarType::Bool,
+        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` \
+         or `logical_not()` operator instead."
+    );
+    TensorIterator::unary_op(outs, "neg", self_)
+}
+
+/// `relu` refuses bool.
+pub fn relu_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    check!(self_.dtype() != ScalarType::Bool, "Boolean inputs not supported for relu");
+    TensorIterator::unary_op(outs, "relu", self_)
+}
+
+/// `sign` refuses complex numbers.
+pub fn sign_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    check!(
+        !self_.is_complex(),
+        "Unlike NumPy, torch.sign() is not intended to support complex numbers. Please use torch.sgn() instead."
+    );
+    TensorIterator::unary_op(outs, "sign", self_)
+}
+
+macro_rules! rounding {
+    ($($name:ident $op:literal),*) => {$(
+        #[doc = concat!("`", $op, "` refuses complex numbers.")]
+        pub fn $name(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+            check!(!self_.is_complex(), concat!($op, " is not supported for complex inputs"));
+            TensorIterator::unary_op(outs, $op, self_)
+        }
+    )*};
+}
+
+rounding!(floor_meta "floor", ceil_meta "ceil", trunc_meta "trunc", round_meta "round");
+
+/// `alpha` has to fit the dtype that is computed in.
+fn alpha_check(dtype: ScalarType, alpha: &Scalar) -> Result<()> {
+    check!(
+        !alpha.is_boolean() || dtype == ScalarType::Bool,
+        "Boolean alpha only supported for Boolean results."
+    );
+    check!(
+        dtype.is_floating_point() || dtype.is_complex() || alpha.is_integral(true),
+        "For integral input tensors, argument alpha must not be a floating point number."
+    );
+    check!(
+        dtype.is_complex() || !alpha.is_complex(),
+        "For non-complex input tensors, argument alpha must not be a complex number."
+    );
+    Ok(())
+}
+
+/// `add`
+pub fn add_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+    alpha: &Scalar,
+) -> Result<TensorIterator> {
+    let iter = TensorIterator::binary_op(outs, "add", self_, other)?;
+    alpha_check(iter.common_dtype(), alpha)?;
+    Ok(iter)
+}
+
+/// `sub` refuses bool.
+pub fn sub_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+    alpha: &Scalar,
+) -> Result<TensorIterator> {
+    let bools = [self_.dtype(), other.dtype()].map(|dtype| dtype == ScalarType::Bool);
+    check!(
+        bools != [true, true],
+        "Subtraction, the `-` operator, with two bool tensors is not supported, use the `^` or `logical_xor()` operator \
+         instead."
+    );
+    check!(
+        bools == [false, false],
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the \
+         `~` or `logical_not()` operator instead."
+    );
+    let iter = TensorIterator::binary_op(outs, "sub", self_, other)?;
+    alpha_check(iter.common_dtype(), alpha)?;
+    Ok(iter)
+}
+
+/// `div` with a rounding mode.
+pub fn div_mode_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+    rounding_mode: Option<&str>,
+) -> Result<TensorIterator> {
+    match rounding_mode {
+        None => TensorIterator::binary_float_op(outs, "div", self_, other),
+        Some("trunc" | "floor") => TensorIterator::binary_op(outs, "div", self_, other),
+        Some(mode) => {
+            bail!(
+                Runtime,
+                "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{mode}'"
+            )
+        }
+    }
+}
+
+/// `floor_divide`
+pub fn floor_divide_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<TensorIterator> {
+    TensorIterator::binary_op(outs, "floor_divide", self_, other)
+}
+
+/// `pow` with a number as exponent, which takes part in promotion as Python numbers do.
+pub fn pow_tensor_scalar_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    exponent: &Scalar,
+) -> Result<TensorIterator> {
+    let negative = exponent.is_integral(true) && exponent.to_i64().is_ok_and(|e| e < 0);
+    check!(
+        !(negative && self_.dtype().is_integral(true)),
+        "Integers to negative integer powers are not allowed."
+    );
+    let base = to_dtype(self_, with_scalars(self_, &[exponent])?)?;
+    promoting("pow").add_input(&base).build(outs)
+}
+
+/// The dtype that a tensor and numbers promote to.
+fn with_scalars(self_: &Tensor, scalars: &[&Scalar]) -> Result<ScalarType> {
+    let mut state = ResultTypeState::default();
+    state.update(self_)?;
+    for scalar in scalars {
+        state.update_scalar(scalar)?;
+    }
+    Ok(state.result()?.unwrap_or(self_.dtype()))
+}
+
+/// A configuration that promotes, and casts to outputs where that is safe.
+fn promoting<'a>(name: &'static str) -> TensorIteratorConfig<'a> {
+    TensorIteratorConfig::new()
+        .op_name(name)
+        .promote_inputs_to_common_dtype(true)
+        .cast_common_dtype_to_outputs(true)
+        .enforce_safe_casting_to_output(true)
+}
+
+macro_rules! no_complex_binary {
+    ($($name:ident $op:literal),*) => {$(
+        #[doc = concat!("`", $op, "` refuses complex numbers.")]
+        pub fn $name(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<TensorIterator> {
+            check!(
+                !self_.is_complex() && !other.is_complex(),
+                concat!($op, " not implemented for complex tensors.")
+            );
+            TensorIterator::binary_op(outs, $op, self_, other)
+        }
+    )*};
+}
+
+no_complex_binary!(maximum_meta "maximum", minimum_meta "minimum");
+
+/// `addcmul`
+pub fn addcmul_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    tensor1: &Tensor,
+    tensor2: &Tensor,
+    _value: &Scalar,
+) -> Result<TensorIterator> {
+    TensorIterator::ternary_op(outs, "addcmul", self_, tensor1, tensor2)
+}
+
+/// `addcdiv` refuses to divide integers.
+pub fn addcdiv_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    tensor1: &Tensor,
+    tensor2: &Tensor,
+    _value: &Scalar,
+) -> Result<TensorIterator> {
+    check!(
+        !(tensor1.dtype().is_integral(true) && tensor2.dtype().is_integral(true)),
+        "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
+         division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
+         torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \
+         for float inputs."
+    );
+    TensorIterator::ternary_op(outs, "addcdiv", self_, tensor1, tensor2)
+}
+
+fn lerp_check(self_: &Tensor, other: &Tensor, name: &str) -> Result<()> {
+    check!(
+        self_.dtype() == other.dtype(),
+        "expected dtype {} for `{name}` but got dtype {}",
+        type_meta_name(self_.dtype()),
+        type_meta_name(other.dtype())
+    );
+    Ok(())
+}
+
+/// `lerp` with a number as weight.
+pub fn lerp_scalar_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    end: &Tensor,
+    _weight: &Scalar,
+) -> Result<TensorIterator> {
+    lerp_check(self_, end, "end")?;
+    TensorIterator::binary_op(outs, "lerp", self_, end)
+}
+
+/// `lerp` with a tensor as weight.
+pub fn lerp_tensor_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    end: &Tensor,
+    weight: &Tensor,
+) -> Result<TensorIterator> {
+    lerp_check(self_, end, "end")?;
+    lerp_check(self_, weight, "weight")?;
+    TensorIterator::ternary_op(outs, "lerp", self_, end, weight)
+}
+
+/// `clamp`: the bounds take part in promotion.
+pub fn clamp_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    min: Option<&Scalar>,
+    max: Option<&Scalar>,
+) -> Result<TensorIterator> {
+    check!(min.is_some() || max.is_some(), "torch.clamp: At least one of 'min' or 'max' must not be None");
+    check!(
+        !self_.is_complex() && ![min, max].into_iter().flatten().any(Scalar::is_complex),
+        "clamp is not supported for complex types"
+    );
+    let bounds: Vec<&Scalar> = [min, max].into_iter().flatten().collect();
+    let dtype = with_scalars(self_, &bounds)?;
+    check!(
+        dtype == self_.dtype() || !outs.is_inplace(),
+        "result type {} can't be cast to the desired output type {}",
+        dtype.short_name(),
+        self_.dtype().short_name()
+    );
+    let input = to_dtype(self_, dtype)?;
+    promoting("clamp").add_input(&input).build(outs)
+}
+
+/// `where`: the condition is bool; the values promote to each other.
+pub fn where_meta(
+    outs: &mut StructuredOutputs,
+    condition: &Tensor,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<TensorIterator> {
+    check!(
+        matches!(condition.dtype(), ScalarType::Bool | ScalarType::Byte),
+        "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+        condition.dtype().short_name()
+    );
+    let dtype = result_type(&[self_, other])?;
+    let condition = to_dtype(condition, ScalarType::Bool)?;
+    let (a, b) = (to_dtype(self_, dtype)?, to_dtype(other, dtype)?);
+    TensorIteratorConfig::new()
+        .op_name("where")
+        .check_all_same_dtype(false)
+        .allow_cpu_scalars(true)
+        .declare_static_dtype(dtype)
+        .add_input(&condition)
+        .add_input(&a)
+        .add_input(&b)
+        .build(outs)
+}
+
+/// `threshold`
+pub fn threshold_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    _threshold: &Scalar,
+    _value: &Scalar,
+) -> Result<TensorIterator> {
+    TensorIterator::unary_op(outs, "threshold", self_)
+}
+
+/// `threshold_backward`
+pub fn threshold_backward_meta(
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    _threshold: &Scalar,
+) -> Result<TensorIterator> {
+    TensorIterator::binary_op(outs, "threshold_backward", grad_output, self_)
+}

@@ -1,0 +1,297 @@
+//! Meta functions of the `reduce` operators.
+
+use c10::{check, check_index, wrap_dim, DimVector, Result, ScalarType, Tensor, TensorOptions};
+use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
+
+/// The dtype of `sum` and its like: stated, or that of `out=`, or int64 for integers.
+fn accumulation_dtype(outs: &StructuredOutputs, self_: &Tensor, dtype: Option<ScalarType>) -> ScalarType {
+    if let Some(dtype) = dtype {
+        return dtype;
+    }
+    if let Some(out) = outs.maybe_get_output(0) {
+        return out.dtype();
+    }
+    if self_.dtype().is_integral(true) {
+        ScalarType::Long
+    } else {
+        self_.dtype()
+    }
+}
+
+fn accumulate(
+    name: &'static str,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<TensorIterator> {
+    let dtype = accumulation_dtype(outs, self_, dtype);
+    make_reduction(name, outs, self_, dim, keepdim, dtype, &[dtype])
+}
+
+/// `sum`
+pub fn sum_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<TensorIterator> {
+    accumulate("sum", outs, self_, dim, keepdim, dtype)
+}
+
+/// `prod` of all elements.
+pub fn prod_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dtype: Option<ScalarType>,
+) -> Result<TensorIterator> {
+    accumulate("prod", outs, self_, None, false, dtype)
+}
+
+/// `prod` along a dimension.
+pub fn prod_dim_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<TensorIterator> {
+    accumulate("prod", outs, self_, Some(&[dim]), keepdim, dtype)
+}
+
+/// A reduction without identity needs an element.
+fn check_all_nonempty(name: &str, self_: &Tensor) -> Result<()> {
+    check_index!(
+        self_.numel()? != 0,
+        "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
+         'dim' argument."
+    );
+    Ok(())
+}
+
+/// A reduction without identity needs an element in each reduced dimension.
+fn check_dims_nonempty(name: &str, self_: &Tensor, dims: &[i64]) -> Result<()> {
+    if self_.numel()? != 0 {
+        return Ok(());
+    }
+    if dims.is_empty() {
+        return check_all_nonempty(name, self_);
+    }
+    for &dim in dims {
+        let dim = wrap_dim(dim, self_.dim(), true)?;
+        let size = self_.sizes()?.get(dim as usize).copied().unwrap_or(1);
+        check_index!(size != 0, "{name}(): Expected reduction dim {dim} to have non-zero size.");
+    }
+    Ok(())
+}
+
+fn extremum(
+    name: &'static str,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dims: &[i64],
+    keepdim: bool,
+) -> Result<TensorIterator> {
+    check_dims_nonempty(name, self_, dims)?;
+    if let Some(out) = outs.maybe_get_output(0) {
+        check!(
+            out.dtype() == self_.dtype(),
+            "Expected the dtype for input and out to match, but got {} for input's dtype and {} for out's dtype.",
+            self_.dtype().short_name(),
+            out.dtype().short_name()
+        );
+    }
+    make_reduction(name, outs, self_, Some(dims), keepdim, self_.dtype(), &[self_.dtype()])
+}
+
+/// `amax`
+pub fn amax_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: &[i64],
+    keepdim: bool,
+) -> Result<TensorIterator> {
+    extremum("amax", outs, self_, dim, keepdim)
+}
+
+/// `amin`
+pub fn amin_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: &[i64],
+    keepdim: bool,
+) -> Result<TensorIterator> {
+    extremum("amin", outs, self_, dim, keepdim)
+}
+
+/// `max` of all elements.
+pub fn max_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    extremum("max", outs, self_, &[], false)
+}
+
+/// `min` of all elements.
+pub fn min_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    extremum("min", outs, self_, &[], false)
+}
+
+/// Values and their positions along a dimension.
+fn with_indices(
+    name: &'static str,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    check_dims_nonempty(name, self_, &[dim])?;
+    check!(!self_.is_complex(), "{name}(): does not support complex input");
+    let shape = reduced_shape(self_, dim, keepdim)?;
+    let options = TensorOptions::new().device(self_.device());
+    outs.set_output_raw_strided(0, &shape, &[], options.dtype(self_.dtype()))?;
+    outs.set_output_raw_strided(1, &shape, &[], options.dtype(ScalarType::Long))
+}
+
+fn reduced_shape(self_: &Tensor, dim: i64, keepdim: bool) -> Result<DimVector> {
+    let mask = make_dim_mask(Some(&[dim]), self_.dim(), false)?;
+    Ok(shape_from_dim_mask(self_.sizes()?, mask, keepdim))
+}
+
+/// `max` along a dimension.
+pub fn max_dim_meta(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+    with_indices("max", outs, self_, dim, keepdim)
+}
+
+/// `min` along a dimension.
+pub fn min_dim_meta(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+    with_indices("min", outs, self_, dim, keepdim)
+}
+
+fn position(
+    name: &'static str,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+) -> Result<()> {
+    let shape = match dim {
+        Some(dim) => {
+            check_dims_nonempty(name, self_, &[dim])?;
+            reduced_shape(self_, dim, keepdim)?
+        }
+        None => {
+            check_all_nonempty(name, self_)?;
+            shape_from_dim_mask(self_.sizes()?, u64::MAX, keepdim)
+        }
+    };
+    outs.set_output_raw_strided(
+        0,
+        &shape,
+        &[],
+        TensorOptions::new().device(self_.device()).dtype(ScalarType::Long),
+    )
+}
+
+/// `argmax`
+pub fn argmax_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+) -> Result<()> {
+    position("argmax", outs, self_, dim, keepdim)
+}
+
+/// `argmin`
+pub fn argmin_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+) -> Result<()> {
+    position("argmin", outs, self_, dim, keepdim)
+}
+
+/// Bool, except that uint8 stays uint8.
+fn truth(
+    name: &'static str,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+) -> Result<TensorIterator> {
+    let dtype = if self_.dtype() == ScalarType::Byte { ScalarType::Byte } else { ScalarType::Bool };
+    make_reduction(name, outs, self_, dim, keepdim, self_.dtype(), &[dtype])
+}
+
+macro_rules! truth {
+    ($($op:literal $all:ident $dim:ident $dims:ident),*) => {$(
+        #[doc = concat!("`", $op, "` of all elements.")]
+        pub fn $all(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+            truth($op, outs, self_, None, false)
+        }
+
+        #[doc = concat!("`", $op, "` along a dimension.")]
+        pub fn $dim(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<TensorIterator> {
+            truth($op, outs, self_, Some(&[dim]), keepdim)
+        }
+
+        #[doc = concat!("`", $op, "` along several dimensions.")]
+        pub fn $dims(
+            outs: &mut StructuredOutputs,
+            self_: &Tensor,
+            dim: Option<&[i64]>,
+            keepdim: bool,
+        ) -> Result<TensorIterator> {
+            truth($op, outs, self_, dim, keepdim)
+        }
+    )*};
+}
+
+truth!("any" any_meta any_dim_meta any_dims_meta, "all" all_meta all_dim_meta all_dims_meta);
+
+/// `_softmax` and `_log_softmax`.
+pub fn softmax_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    half_to_float: bool,
+) -> Result<()> {
+    wrap_dim(dim, self_.dim(), true)?;
+    check!(
+        !half_to_float || !self_.is_cpu(),
+        "softmax with half to float conversion is not supported on CPU"
+    );
+    let dtype = if half_to_float { ScalarType::Float } else { self_.dtype() };
+    outs.set_output_contiguous(0, self_.sizes()?, TensorOptions::new().device(self_.device()).dtype(dtype))
+}
+
+/// The backward of `_softmax` and `_log_softmax`.
+pub fn softmax_backward_meta(
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+    dim: i64,
+    input_dtype: ScalarType,
+) -> Result<()> {
+    wrap_dim(dim, grad_output.dim(), true)?;
+    check!(
+        grad_output.sizes()? == output.sizes()?,
+        "softmax_backward(): expected grad_output and output to have the same shape, got {:?} and {:?}",
+        grad_output.sizes()?,
+        output.sizes()?
+    );
+    check!(
+        grad_output.dtype() == output.dtype(),
+        "softmax_backward(): expected grad_output and output to have the same dtype, got {} and {}",
+        grad_output.dtype(),
+        output.dtype()
+    );
+    let narrowed = grad_output.dtype() != input_dtype && grad_output.dtype() == ScalarType::Float;
+    let dtype = if narrowed && input_dtype == ScalarType::Half { input_dtype } else { grad_output.dtype() };
+    outs.set_output_contiguous(
+        0,
+        grad_output.sizes()?,
+        TensorOptions::new().device(grad_output.device()).dtype(dtype),
+    )
+}

@@ -1,0 +1,91 @@
+//! Meta functions of the `shape` operators that allocate.
+
+use c10::{check, check_value, wrap_dim, DimVector, MemoryFormat, Result, ScalarType, Tensor, TensorOptions};
+use iter::{ResultTypeState, StructuredOutputs};
+
+/// Tensors of size `[0]` are left out, whatever the others' rank.
+fn is_skipped(tensor: &Tensor) -> Result<bool> {
+    Ok(tensor.sizes()? == [0])
+}
+
+/// The dtype that a list of tensors promotes to.
+pub fn list_dtype(tensors: &[Tensor]) -> Result<Option<ScalarType>> {
+    let mut state = ResultTypeState::default();
+    for tensor in tensors {
+        state.update(tensor)?;
+    }
+    state.result()
+}
+
+/// `cat`
+pub fn cat_meta(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
+    check_value!(!tensors.is_empty(), "torch.cat(): expected a non-empty list of Tensors");
+    for (position, tensor) in tensors.iter().enumerate() {
+        check!(tensor.dim() > 0, "zero-dimensional tensor (at position {position}) cannot be concatenated");
+        check!(
+            tensor.device() == tensors[0].device(),
+            "torch.cat(): all input tensors must be on the same device. Received {} and {}",
+            tensors[0].device(),
+            tensor.device()
+        );
+    }
+    let mut first = None;
+    for tensor in tensors {
+        if !is_skipped(tensor)? {
+            first = Some(tensor);
+            break;
+        }
+    }
+    let dtype = match outs.maybe_get_output(0) {
+        Some(out) => out.dtype(),
+        None => list_dtype(tensors)?.unwrap_or(tensors[0].dtype()),
+    };
+    let options = TensorOptions::new().dtype(dtype).device(tensors[0].device());
+    let Some(first) = first else {
+        wrap_dim(dim, 1, true)?;
+        return outs.set_output_raw_strided(0, &[0], &[], options);
+    };
+    let dim = wrap_dim(dim, first.dim(), true)? as usize;
+    let mut sizes = DimVector::from_slice(first.sizes()?);
+    sizes[dim] = 0;
+    for (position, tensor) in tensors.iter().enumerate() {
+        if is_skipped(tensor)? {
+            continue;
+        }
+        let found = tensor.sizes()?;
+        check!(
+            found.len() == sizes.len(),
+            "Tensors must have same number of dimensions: got {} and {}",
+            sizes.len(),
+            found.len()
+        );
+        for (d, (&size, &expected)) in found.iter().zip(&sizes).enumerate() {
+            check!(
+                d == dim || size == expected,
+                "Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {size} for \
+                 tensor number {position} in the list."
+            );
+        }
+        let Some(total) = sizes[dim].checked_add(found[dim]) else {
+            c10::bail!(Runtime, "torch.cat(): the size of dimension {dim} overflows");
+        };
+        sizes[dim] = total;
+    }
+    let strides = match common_format(tensors)? {
+        Some(format) if sizes.len() == 4 || sizes.len() == 5 => {
+            c10::compute_strides_for_memory_format(&sizes, format)?
+        }
+        _ => DimVector::new(),
+    };
+    outs.set_output_raw_strided(0, &sizes, &strides, options)
+}
+
+/// The memory format all tensors share, if it is not row-major.
+fn common_format(tensors: &[Tensor]) -> Result<Option<MemoryFormat>> {
+    let format = tensors[0].suggest_memory_format();
+    if format == MemoryFormat::Contiguous {
+        return Ok(None);
+    }
+    let same = tensors.iter().all(|t| t.suggest_memory_format() == format);
+    Ok(same.then_some(format))
+}

@@ -1,0 +1,85 @@
+//! What the generated wrappers of structured operators share.
+
+use c10::{
+    can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, Result, ScalarType, Tensor,
+    TensorOptions,
+};
+use iter::StructuredOutputs;
+
+use crate::at;
+pub use crate::sym::{ints, optional_int, optional_ints};
+
+/// The device whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
+#[inline]
+pub fn kernel_device(outs: &StructuredOutputs) -> Result<Option<DeviceType>> {
+    let device = outs.output(0)?.device().device_type();
+    Ok((device != DeviceType::Meta).then_some(device))
+}
+
+/// The device of a list of tensors: that of the first.
+pub fn list_device(tensors: &[Tensor]) -> DeviceType {
+    tensors.first().map_or(DeviceType::CPU, |t| t.device().device_type())
+}
+
+/// The device that a factory's options ask for.
+pub fn device_or_default(device: Option<Device>) -> Device {
+    TensorOptions::new().device(device).device_or_default()
+}
+
+/// Where a factory's call goes on: the backend that its options ask for, beneath `BackendSelect`.
+pub fn select_backend(
+    keyset: DispatchKeySet,
+    dtype: Option<ScalarType>,
+    layout: Option<Layout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+) -> Result<DispatchKeySet> {
+    let options = TensorOptions::new().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory);
+    let selected = DispatchKeySet::from_key(options.compute_dispatch_key()?);
+    Ok((keyset & DispatchKeySet::full_after(DispatchKey::BackendSelect)) | selected)
+}
+
+/// Copies `self` into the output that a kernel is to change, unless they are the same tensor.
+pub fn init_from(self_: &Tensor, outs: &StructuredOutputs) -> Result<()> {
+    let out = outs.output(0)?;
+    if !out.is_same(self_) {
+        iter::copy_into(out, self_, false)?;
+    }
+    Ok(())
+}
+
+/// The `out=` form of an operator that has none of its own: resizes `out` and copies the result into it.
+pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
+    check!(
+        can_cast(result.dtype(), out.dtype()),
+        "{name}(): result type {} can't be cast to the desired output type {}",
+        result.dtype(),
+        out.dtype()
+    );
+    check!(
+        result.device() == out.device(),
+        "{name}(): expected out tensor to be on device {}, but it is on {}",
+        result.device(),
+        out.device()
+    );
+    iter::resize_output(out, result.sizes()?)?;
+    at::copy_(out, result, false)?;
+    Ok(out.clone())
+}
+
+/// The in-place form of an operator that has none of its own.
+pub fn write_inplace(name: &str, self_: &Tensor, result: &Tensor) -> Result<Tensor> {
+    check!(
+        can_cast(result.dtype(), self_.dtype()),
+        "{name}(): result type {} can't be cast to the desired output type {}",
+        result.dtype(),
+        self_.dtype()
+    );
+    check!(
+        self_.sizes()? == result.sizes()?,
+        "output with shape {:?} doesn't match the broadcast shape {:?}",
+        self_.sizes()?,
+        result.sizes()?
+    );
+    at::copy_(self_, result, false)
+}
