@@ -74,13 +74,8 @@ pub(crate) fn compute_dtype(dtype: ScalarType) -> ScalarType {
     }
 }
 
-/// Runs a block kernel over all elements of an iterator, on several threads above `iter::parallel::GRAIN_SIZE`.
-pub(crate) fn run(iter: &TensorIterator, kernel: Block<'_>) -> Result<()> {
-    run_with_grain(iter, kernel, iter::parallel::GRAIN_SIZE)
-}
-
-/// As [`run`] for kernels whose elements cost more (a smaller grain) or must stay in order (`usize::MAX`).
-pub(crate) fn run_with_grain(iter: &TensorIterator, kernel: Block<'_>, grain: usize) -> Result<()> {
+/// Runs a block kernel over all elements of an iterator, on several threads above `grain` elements.
+pub(crate) fn run(iter: &TensorIterator, kernel: Block<'_>, grain: usize) -> Result<()> {
     let operands: SmallVec<[Operand; 5]> =
         (0..iter.ntensors()).map(|arg| Operand::new(iter.dtype(arg), arg < iter.noutputs())).collect();
     iter.for_each_2d(

@@ -7,7 +7,7 @@
 use c10::{Element, Result};
 use iter::TensorIterator;
 
-use crate::loops::run_with_grain;
+use crate::loops::run;
 use crate::vec::math::Arith;
 use crate::vec::tiered;
 
@@ -112,7 +112,7 @@ pub(crate) fn unary<I: Stored, O: Stored>(
     cost: usize,
     f: impl Map1<I, O>,
 ) -> Result<()> {
-    run_with_grain(
+    run(
         iter,
         // SAFETY: Note [Block kernels]: the pointers are contiguous blocks of the operands' compute dtypes, which
         // the caller's dtype switch matched to I and O; an output is not aliased.
@@ -127,7 +127,7 @@ pub(crate) fn binary<I: Stored, J: Stored, O: Stored>(
     cost: usize,
     f: impl Fn(I, J) -> O + Copy + Sync,
 ) -> Result<()> {
-    run_with_grain(
+    run(
         iter,
         // SAFETY: as in `unary`.
         &|data, n| unsafe {
@@ -143,7 +143,7 @@ pub(crate) fn ternary<I: Stored, J: Stored, O: Stored>(
     cost: usize,
     f: impl Fn(I, J, J) -> O + Copy + Sync,
 ) -> Result<()> {
-    run_with_grain(
+    run(
         iter,
         // SAFETY: as in `unary`.
         &|data, n| unsafe {

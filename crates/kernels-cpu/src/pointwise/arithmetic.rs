@@ -21,7 +21,7 @@ pub(super) fn register() {
     }
 }
 
-fn add_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
+pub(crate) fn add_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "add_kernel", ALL_AND_COMPLEX + Bool, |T| {
         let alpha = alpha.to::<T>()?;
         if alpha == <T as c10::Element>::ONE {
@@ -43,7 +43,7 @@ fn sub_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
     })
 }
 
-fn mul_kernel(iter: &TensorIterator) -> Result<()> {
+pub(crate) fn mul_kernel(iter: &TensorIterator) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "mul_kernel", ALL_AND_COMPLEX + Bool, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a.mul(b))
     })

@@ -30,8 +30,6 @@ pub(crate) trait Ordered: Stored + PartialOrd {
     fn maximum(self, other: Self) -> Self;
     /// The smaller; NaN if either is.
     fn minimum(self, other: Self) -> Self;
-    /// Whether the value is NaN.
-    fn is_nan(self) -> bool;
 }
 
 macro_rules! integers {
@@ -41,8 +39,6 @@ macro_rules! integers {
             fn maximum(self, other: $T) -> $T { self.max(other) }
             #[inline(always)]
             fn minimum(self, other: $T) -> $T { self.min(other) }
-            #[inline(always)]
-            fn is_nan(self) -> bool { false }
         }
     )*};
 }
@@ -61,8 +57,6 @@ macro_rules! floats {
                 let smaller = if self < other { self } else { other };
                 if self.is_nan() { self } else { smaller }
             }
-            #[inline(always)]
-            fn is_nan(self) -> bool { self != self }
         }
     )*};
 }

@@ -16,6 +16,11 @@ mod sign;
 mod ternary;
 mod trigonometric;
 
+#[cfg(test)]
+pub(crate) mod kernels_for_tests {
+    pub(crate) use super::arithmetic::{add_kernel, mul_kernel};
+}
+
 /// Registers the family.
 pub(crate) fn register() {
     arithmetic::register();

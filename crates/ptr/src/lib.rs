@@ -1,0 +1,33 @@
+//! Tensors and automatic differentiation with PyTorch's semantics, for Rust programs.
+//!
+//! ```
+//! use ptr::{at, Config, Scalar};
+//!
+//! ptr::init(Config::default())?;
+//! let x = ptr::tensor(&[1.0f32, 2.0, 3.0], &[3])?.set_requires_grad(true)?;
+//! let y = at::sum(&at::mul_tensor(&x, &x)?, None)?;
+//! ptr::backward(&y)?;
+//! assert_eq!(ptr::grad(&x).map(|g| ptr::to_vec::<f32>(&g)).transpose()?, Some(vec![2.0, 4.0, 6.0]));
+//! # Ok::<(), ptr::Error>(())
+//! ```
+//!
+//! * [`at`] has every operator as a typed function, under PyTorch's name with the overload appended:
+//!   `add.Tensor` is [`at::add_tensor`](ops::at::add_tensor).
+//! * Everything fallible returns [`Result`]; no operator panics on bad input.
+//! * Tensors are counted references: `clone` shares memory, as in PyTorch.
+//! * Work is split over [`Config::threads`] threads of the engine's own pool; results have the same bits for any number.
+
+mod config;
+mod data;
+mod gradients;
+
+pub use autograd;
+pub use c10::{
+    Complex, Device, DeviceType, Element, Error, ErrorKind, Generator, Layout, MemoryFormat, NoGradGuard,
+    Result, Scalar, ScalarType, SymInt, Tensor,
+};
+pub use config::{init, num_threads, set_num_threads, Config};
+pub use data::{manual_seed, tensor, to_vec};
+pub use dispatch;
+pub use gradients::{backward, grad, RequiresGrad};
+pub use ops::at;
