@@ -82,7 +82,9 @@ fn record(stack: &mut Stack, inputs: usize, outputs: usize, function: ForeignFun
         );
         return Ok(());
     };
-    let tensors = |values: &[IValue]| -> Vec<Option<Tensor>> { values.iter().map(|v| v.as_tensor().cloned()).collect() };
+    let tensors = |values: &[IValue]| -> Vec<Option<Tensor>> {
+        values.iter().map(|v| v.as_tensor().cloned()).collect()
+    };
     let input_tensors = tensors(&stack[first_input..first_output]);
     if !GradMode::is_enabled() || !input_tensors.iter().flatten().any(variable::requires_grad) {
         return Ok(());

@@ -82,7 +82,11 @@ impl AccumulateGrad {
 
     fn clone_obeying_contract(&self, grad: &Tensor) -> Result<Tensor> {
         if self.variable.is_non_overlapping_and_dense() && self.variable.sizes().is_ok() {
-            let copy = tensor_ops::new_empty_strided(grad, &self.variable.sym_sizes(), &self.variable.sym_strides())?;
+            let copy = tensor_ops::new_empty_strided(
+                grad,
+                &self.variable.sym_sizes(),
+                &self.variable.sym_strides(),
+            )?;
             tensor_ops::copy_(&copy, grad)
         } else {
             tensor_ops::clone_contiguous(grad)

@@ -5,8 +5,8 @@
 use std::sync::{Arc, OnceLock};
 
 use c10::{
-    after_ADInplaceOrView_keyset, AutoDispatchBelowADInplaceOrView, DispatchKeySet, Error, GradMode, InferenceMode,
-    Result, Tensor,
+    after_ADInplaceOrView_keyset, AutoDispatchBelowADInplaceOrView, DispatchKeySet, Error, GradMode,
+    InferenceMode, Result, Tensor,
 };
 use dispatch::{IValue, KernelFunction, OperatorHandle, Stack};
 use smallvec::SmallVec;
@@ -45,7 +45,13 @@ fn redispatch(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Resu
     op.redispatch_boxed(ks & after_ADInplaceOrView_keyset, stack)
 }
 
-fn mutate(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack, first: usize) -> Result<()> {
+fn mutate(
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+    first: usize,
+) -> Result<()> {
     let mut written: SmallVec<[Tensor; 2]> = SmallVec::new();
     for &arg in &info.mutated {
         stack[first + arg].for_each_tensor(&mut |tensor| written.push(tensor.clone()));
@@ -54,8 +60,15 @@ fn mutate(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Sta
     written.iter().try_for_each(|tensor| tensor.bump_version())
 }
 
-fn view(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack, first: usize) -> Result<()> {
-    let viewed = info.returns.iter().find_map(|r| if let ReturnAlias::View(arg) = r { Some(*arg) } else { None });
+fn view(
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+    first: usize,
+) -> Result<()> {
+    let viewed =
+        info.returns.iter().find_map(|r| if let ReturnAlias::View(arg) = r { Some(*arg) } else { None });
     let base = match viewed.map(|arg| &stack[first + arg]) {
         Some(IValue::Tensor(base)) => base.clone(),
         // A list of bases (`chunk` of a list): each view has its own, which schemas can't say; no tracking.
@@ -64,7 +77,7 @@ fn view(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack
     let differentiable = !NON_DIFFERENTIABLE_VIEWS.contains(&op.name().base_name());
     // Replaying needs the arguments; most views can do without.
     let replay = (differentiable && variable::requires_view_fn(&base))
-        .then(|| (viewed.unwrap_or(0), stack[first..].iter().cloned().collect::<Vec<IValue>>()));
+        .then(|| (viewed.unwrap_or(0), stack[first..].to_vec()));
 
     redispatch(op, ks, stack)?;
 

@@ -159,12 +159,7 @@ fn input_edge(input: GradientTarget<'_>, accumulate_grad: bool) -> Result<Edge> 
 /// Fills in gradients of ones for scalars and checks those given.
 fn make_grads(outputs: &[GradientTarget<'_>], grads: &[Option<Tensor>]) -> Result<VariableList> {
     if !grads.is_empty() && grads.len() != outputs.len() {
-        bail!(
-            Runtime,
-            "got {} tensors and {} gradients",
-            outputs.len(),
-            grads.len()
-        );
+        bail!(Runtime, "got {} tensors and {} gradients", outputs.len(), grads.len());
     }
     let mut complete = VariableList::with_capacity(outputs.len());
     for (i, output) in outputs.iter().enumerate() {
@@ -187,10 +182,7 @@ fn implicit_grad(tensor: &Tensor) -> Result<Option<Tensor>> {
     if !variable::requires_grad(tensor) {
         return Ok(None);
     }
-    check!(
-        tensor.sym_numel().guard_eq(&1.into())?,
-        "grad can be implicitly created only for scalar outputs"
-    );
+    check!(tensor.sym_numel().guard_eq(&1.into())?, "grad can be implicitly created only for scalar outputs");
     check!(
         tensor.scalar_type().is_floating_point(),
         "grad can be implicitly created only for real scalar outputs but got torch.{}",

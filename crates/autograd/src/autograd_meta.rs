@@ -49,7 +49,11 @@ impl AutogradMeta {
     pub fn with_edge(edge: Edge) -> Self {
         Self {
             has_grad_fn: AtomicBool::new(edge.function.is_some()),
-            state: Mutex::new(GradState { grad_fn: edge.function, output_nr: edge.input_nr, ..GradState::default() }),
+            state: Mutex::new(GradState {
+                grad_fn: edge.function,
+                output_nr: edge.input_nr,
+                ..GradState::default()
+            }),
             ..Self::default()
         }
     }

@@ -1,8 +1,6 @@
 //! [`BackwardCtx`]: what a derivative formula sees.
 
-use c10::{
-    Device, Error, GradMode, Layout, Result, ScalarType, SymDimVector, SymInt, Tensor, TensorOptions,
-};
+use c10::{Device, Error, GradMode, Layout, Result, ScalarType, SymDimVector, SymInt, Tensor, TensorOptions};
 use dispatch::IValue;
 use parking_lot::Mutex;
 use smallvec::{smallvec, SmallVec};

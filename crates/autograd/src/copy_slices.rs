@@ -50,7 +50,12 @@ pub struct CopySlices {
 
 impl CopySlices {
     /// Wraps `function`, the backward of an operator that modified `view` of `base`.
-    pub(crate) fn new_node(base: &Tensor, view: &Tensor, view_fn: Option<ViewFunc>, function: Node) -> Result<Node> {
+    pub(crate) fn new_node(
+        base: &Tensor,
+        view: &Tensor,
+        view_fn: Option<ViewFunc>,
+        function: Node,
+    ) -> Result<Node> {
         // The edges are the operator's, but the first leads to the base instead of the view.
         let mut edges = EdgeList::with_capacity(function.num_outputs());
         edges.push(variable::gradient_edge(base)?);

@@ -89,7 +89,8 @@ fn wrap_output(
     view_as_self: &dyn Fn(&Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {
     // SAFETY: the node's outputs are not attached yet, so no other thread has it.
-    let add_input = |node: &Node, tensor: &Tensor| unsafe { node.add_input_metadata(InputMetadata::new(tensor)) };
+    let add_input =
+        |node: &Node, tensor: &Tensor| unsafe { node.add_input_metadata(InputMetadata::new(tensor)) };
 
     if !traits.is_differentiable {
         if let Some(node) = node {

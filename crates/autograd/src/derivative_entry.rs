@@ -60,9 +60,9 @@ impl SavedArg {
     /// Whether to save it when the gradients of the mask `needs` are wanted.
     pub(crate) fn is_needed(&self, needs: u64) -> bool {
         let needed_by = match *self {
-            SavedArg::Input { needed_by, .. } | SavedArg::Output { needed_by, .. } | SavedArg::Meta { needed_by, .. } => {
-                needed_by
-            }
+            SavedArg::Input { needed_by, .. }
+            | SavedArg::Output { needed_by, .. }
+            | SavedArg::Meta { needed_by, .. } => needed_by,
             SavedArg::Value { .. } => 0,
         };
         needed_by == 0 || needed_by & needs != 0

@@ -61,7 +61,13 @@ pub(crate) fn autograd_fallback(op: OperatorHandle, ks: DispatchKeySet, stack: &
 }
 
 /// Kernels of third parties may rely on autograd beneath them, so nothing is excluded for them.
-fn forward(is_ours: bool, info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+fn forward(
+    is_ours: bool,
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+) -> Result<()> {
     if is_ours {
         redispatch(info, op, ks, stack)
     } else {
@@ -69,7 +75,13 @@ fn forward(is_ours: bool, info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet,
     }
 }
 
-fn attach(is_ours: bool, info: &OpInfo, op: OperatorHandle, edges: EdgeList, returns: &[IValue]) -> Result<()> {
+fn attach(
+    is_ours: bool,
+    info: &OpInfo,
+    op: OperatorHandle,
+    edges: EdgeList,
+    returns: &[IValue],
+) -> Result<()> {
     let mut outputs: SmallVec<[(Tensor, bool); 2]> = SmallVec::new();
     for (ret, value) in returns.iter().enumerate() {
         let mutated = matches!(info.returns.get(ret), Some(ReturnAlias::Mutated(_)));
@@ -85,8 +97,11 @@ fn attach(is_ours: bool, info: &OpInfo, op: OperatorHandle, edges: EdgeList, ret
         return Ok(());
     }
     let name = op.name().to_string();
-    let function: Box<dyn NodeFunction> =
-        if is_ours { Box::new(NotImplemented::new(&name)) } else { Box::new(WarnNotImplemented { op: name }) };
+    let function: Box<dyn NodeFunction> = if is_ours {
+        Box::new(NotImplemented::new(&name))
+    } else {
+        Box::new(WarnNotImplemented { op: name })
+    };
     let inputs: Vec<InputMetadata> = outputs.iter().map(|(tensor, _)| InputMetadata::new(tensor)).collect();
     let node = Node::with_edges(function, edges, &inputs);
     for (nr, (tensor, mutated)) in outputs.iter().enumerate() {

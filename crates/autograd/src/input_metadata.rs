@@ -1,7 +1,10 @@
 //! What a node knows of each of its inputs (the outputs of the forward operator): enough to check and to repair
 //! the gradients that arrive, and to make zeros for those that do not.
 
-use c10::{Device, DeviceType, DimVector, DispatchKey, Layout, Result, ScalarType, Stream, SymDimVector, SymInt, Tensor};
+use c10::{
+    Device, DeviceType, DimVector, DispatchKey, Layout, Result, ScalarType, Stream, SymDimVector, SymInt,
+    Tensor,
+};
 
 use crate::tensor_ops;
 

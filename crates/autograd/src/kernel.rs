@@ -11,8 +11,8 @@
 use std::sync::OnceLock;
 
 use c10::{
-    after_autograd_keyset, bail, AutoDispatchBelowADInplaceOrView, AutoDispatchBelowAutograd, DispatchKeySet, Error,
-    GradMode, Result, Tensor,
+    after_autograd_keyset, bail, AutoDispatchBelowADInplaceOrView, AutoDispatchBelowAutograd, DispatchKeySet,
+    Error, GradMode, Result, Tensor,
 };
 use dispatch::{IValue, KernelFunction, OperatorHandle, Stack};
 use parking_lot::Mutex;
@@ -41,7 +41,9 @@ pub fn autograd_kernel(entry: &'static DerivativeEntry) -> KernelFunction {
             }
         };
         let first = first_argument(op, info, stack)?;
-        if GradMode::is_enabled() && entry.differentiable.iter().any(|&arg| value_requires_grad(&stack[first + arg])) {
+        if GradMode::is_enabled()
+            && entry.differentiable.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
+        {
             record(entry, info, op, ks, stack, first)
         } else {
             redispatch(info, op, ks, stack)
@@ -57,7 +59,12 @@ pub(crate) fn first_argument(op: OperatorHandle, info: &OpInfo, stack: &Stack) -
 
 #[cold]
 fn too_few(op: OperatorHandle, info: &OpInfo, stack: &Stack) -> Error {
-    Error::runtime(format!("{}: expected {} arguments on the stack, got {}", op.name(), info.num_args, stack.len()))
+    Error::runtime(format!(
+        "{}: expected {} arguments on the stack, got {}",
+        op.name(),
+        info.num_args,
+        stack.len()
+    ))
 }
 
 /// Whether a value is or contains a tensor that needs a gradient.
@@ -76,7 +83,12 @@ pub(crate) fn value_requires_grad(value: &IValue) -> bool {
 
 /// Continues a call below autograd: see Note [Keys below autograd].
 #[inline]
-pub(crate) fn redispatch(info: &OpInfo, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+pub(crate) fn redispatch(
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+) -> Result<()> {
     if info.is_view || !info.mutated.is_empty() {
         let _below = AutoDispatchBelowAutograd::new();
         op.redispatch_boxed(ks & after_autograd_keyset, stack)
@@ -129,7 +141,9 @@ fn collect_edges(entry: &DerivativeEntry, args: &[IValue]) -> Result<Edges> {
             IValue::List(values) => {
                 has_list = true;
                 for value in values.iter() {
-                    edges.push(value.as_tensor().map_or_else(|| Ok(Edge::default()), variable::gradient_edge)?);
+                    edges.push(
+                        value.as_tensor().map_or_else(|| Ok(Edge::default()), variable::gradient_edge)?,
+                    );
                 }
             }
             _ => edges.push(Edge::default()),
@@ -177,11 +191,15 @@ fn save_input(value: &IValue, overwritten: bool) -> Result<Slot> {
     };
     Ok(match value {
         IValue::Tensor(tensor) => Slot::Variable(save(Some(tensor))?),
-        IValue::TensorList(tensors) => Slot::List(tensors.iter().map(|t| save(Some(t))).collect::<Result<_>>()?),
+        IValue::TensorList(tensors) => {
+            Slot::List(tensors.iter().map(|t| save(Some(t))).collect::<Result<_>>()?)
+        }
         IValue::OptionalTensorList(tensors) => {
             Slot::List(tensors.iter().map(|t| save(t.as_ref())).collect::<Result<_>>()?)
         }
-        IValue::List(values) => Slot::List(values.iter().map(|v| save(v.as_tensor())).collect::<Result<_>>()?),
+        IValue::List(values) => {
+            Slot::List(values.iter().map(|v| save(v.as_tensor())).collect::<Result<_>>()?)
+        }
         _ => Slot::Variable(save(None)?),
     })
 }
@@ -262,7 +280,13 @@ fn record(
 
     let returns = &stack[first..];
     if returns.len() != info.returns.len() {
-        bail!(Internal, "{}: the kernel returned {} values instead of {}", op.name(), returns.len(), info.returns.len());
+        bail!(
+            Internal,
+            "{}: the kernel returned {} values instead of {}",
+            op.name(),
+            returns.len(),
+            info.returns.len()
+        );
     }
     let (metadata, outputs) = collect_outputs(entry, info, returns);
     if outputs.is_empty() {

@@ -8,9 +8,9 @@
 //! * Running: [`engine`], and [`backward`] and [`grad`] on top.
 
 pub mod abi;
+mod accumulate_grad;
 pub mod ad_inplace_or_view;
 pub mod anomaly_mode;
-mod accumulate_grad;
 mod api;
 mod autograd_meta;
 mod backward_ctx;
@@ -48,7 +48,9 @@ pub use backward_ctx::{ArgGrads, BackwardCtx};
 pub use copy_slices::CopySlices;
 pub use derivative_entry::{DerivativeEntry, MetaKind, SavedArg};
 pub use edge::{Edge, EdgeList, VariableList};
-pub use hooks::{FunctionPostHook, FunctionPreHook, HookHandle, PostAccumulateGradHook, TensorHook, TensorHookFn};
+pub use hooks::{
+    FunctionPostHook, FunctionPreHook, HookHandle, PostAccumulateGradHook, TensorHook, TensorHookFn,
+};
 pub use init::{init, register_ad_inplace_or_view};
 pub use input_metadata::InputMetadata;
 pub use node::{peek_sequence_nr, Node, NodeFunction, NodeImpl, WeakNode};

@@ -17,7 +17,9 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use c10::{IntrusivePtr, IntrusivePtrTarget, PyObjectSlot, RefCount, Result, Stream, Tensor, WeakIntrusivePtr};
+use c10::{
+    IntrusivePtr, IntrusivePtrTarget, PyObjectSlot, RefCount, Result, Stream, Tensor, WeakIntrusivePtr,
+};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -231,7 +233,11 @@ impl Node {
     }
 
     /// A node with a sequence number of its own choice: AccumulateGrad runs before everything else.
-    pub(crate) fn with_sequence_nr(function: Box<dyn NodeFunction>, input: InputMetadata, sequence_nr: u64) -> Self {
+    pub(crate) fn with_sequence_nr(
+        function: Box<dyn NodeFunction>,
+        input: InputMetadata,
+        sequence_nr: u64,
+    ) -> Self {
         let mut inputs = MetadataList::new();
         inputs.push(input);
         Self::assemble(Body::Other(function), EdgeList::new(), inputs, sequence_nr)
@@ -504,7 +510,10 @@ impl Node {
     pub fn saved_attribute(&self, name: &str) -> Result<SavedValue> {
         match self.node_function().saved_attribute(self, name) {
             Some(value) => value,
-            None => Err(c10::Error::attribute(format!("'{}' object has no attribute '_saved_{name}'", self.name()))),
+            None => Err(c10::Error::attribute(format!(
+                "'{}' object has no attribute '_saved_{name}'",
+                self.name()
+            ))),
         }
     }
 

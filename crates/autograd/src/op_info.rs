@@ -1,7 +1,7 @@
 //! What the generic kernels need of a schema, computed at an operator's first call.
 
-use dispatch::{FunctionSchema, OperatorHandle};
 use c10::Result;
+use dispatch::{FunctionSchema, OperatorHandle};
 
 /// How a return relates to the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

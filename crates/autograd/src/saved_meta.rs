@@ -64,7 +64,9 @@ impl SavedMeta {
             MetaKind::Device => Self::Device(tensor.device()),
             MetaKind::Layout => Self::Layout(tensor.layout()),
             MetaKind::IsComplex => Self::Bool(tensor.scalar_type().is_complex()),
-            MetaKind::TensorListSizes | MetaKind::TensorListScalarTypes | MetaKind::TensorListLen => Self::Int(0),
+            MetaKind::TensorListSizes | MetaKind::TensorListScalarTypes | MetaKind::TensorListLen => {
+                Self::Int(0)
+            }
         }
     }
 

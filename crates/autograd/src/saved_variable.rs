@@ -255,7 +255,8 @@ impl SavedVariable {
             let output_nr = if self.saved_original { variable::output_nr(data) } else { self.output_nr };
             message.push_str(&format!(", which is output {output_nr} of {},", node.name()));
         }
-        message.push_str(&format!(" is at version {current}; expected version {} instead.", self.saved_version));
+        message
+            .push_str(&format!(" is at version {current}; expected version {} instead.", self.saved_version));
         message.push_str(if anomaly_mode::is_enabled() {
             " Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in \
              question was changed in there or anywhere later. Good luck!"

@@ -13,6 +13,9 @@ type ToCopy =
 type LikeFactory =
     (Tensor, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>, Option<MemoryFormat>);
 
+type AsStrided = (Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>);
+type Sum = (Tensor, Option<Vec<i64>>, bool, Option<ScalarType>);
+
 static ADD: TypedOp<(Tensor, Tensor, Scalar), Tensor> = TypedOp::new("aten::add", "Tensor");
 static ADD_: TypedOp<(Tensor, Tensor, Scalar), Tensor> = TypedOp::new("aten::add_", "Tensor");
 static CLONE: TypedOp<(Tensor, Option<MemoryFormat>), Tensor> = TypedOp::new("aten::clone", "");
@@ -21,10 +24,8 @@ static ZEROS: TypedOp<Factory, Tensor> = TypedOp::new("aten::zeros", "");
 static ONES_LIKE: TypedOp<LikeFactory, Tensor> = TypedOp::new("aten::ones_like", "");
 static ZEROS_LIKE: TypedOp<LikeFactory, Tensor> = TypedOp::new("aten::zeros_like", "");
 static NEW_EMPTY_STRIDED: TypedOp<StridedFactory, Tensor> = TypedOp::new("aten::new_empty_strided", "");
-static AS_STRIDED: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>), Tensor> =
-    TypedOp::new("aten::as_strided", "");
-static SUM: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>), Tensor> =
-    TypedOp::new("aten::sum", "dim_IntList");
+static AS_STRIDED: TypedOp<AsStrided, Tensor> = TypedOp::new("aten::as_strided", "");
+static SUM: TypedOp<Sum, Tensor> = TypedOp::new("aten::sum", "dim_IntList");
 static VIEW: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::view", "");
 static TO_COPY: TypedOp<ToCopy, Tensor> = TypedOp::new("aten::_to_copy", "");
 static NE: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::ne", "Tensor");
@@ -77,7 +78,12 @@ pub(crate) fn new_empty_strided(tensor: &Tensor, sizes: &[SymInt], strides: &[Sy
 }
 
 /// `base.as_strided(sizes, strides, offset)`
-pub(crate) fn as_strided(base: &Tensor, sizes: &[SymInt], strides: &[SymInt], offset: &SymInt) -> Result<Tensor> {
+pub(crate) fn as_strided(
+    base: &Tensor,
+    sizes: &[SymInt],
+    strides: &[SymInt],
+    offset: &SymInt,
+) -> Result<Tensor> {
     AS_STRIDED.call((base, sizes, strides, Some(offset)))
 }
 

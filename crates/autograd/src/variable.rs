@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use c10::{
-    bail, check, internal_assert, AutoGradMode, AutogradMetaInterface, AutogradState, GradMode, Result, ScalarType,
-    Tensor,
+    bail, check, internal_assert, AutoGradMode, AutogradMetaInterface, AutogradState, GradMode, Result,
+    ScalarType, Tensor,
 };
 
 use crate::accumulate_grad::AccumulateGrad;
@@ -170,16 +170,11 @@ pub fn set_gradient_edge(tensor: &Tensor, edge: Edge) -> Result<()> {
 /// Adds fresh tensors as outputs of a node that only this thread has yet.
 pub fn set_history(tensors: &[Option<Tensor>], node: &Node) -> Result<()> {
     for tensor in tensors {
-        match tensor {
-            // SAFETY: the caller has just made the node.
-            Some(tensor) => {
-                let output_nr = unsafe { node.add_input_metadata(InputMetadata::new(tensor)) };
-                set_gradient_edge(tensor, Edge::new(node.clone(), output_nr))?;
-            }
-            // SAFETY: the caller has just made the node.
-            None => {
-                unsafe { node.add_input_metadata(InputMetadata::undefined()) };
-            }
+        let metadata = tensor.as_ref().map_or_else(InputMetadata::undefined, InputMetadata::new);
+        // SAFETY: the caller has just made the node.
+        let output_nr = unsafe { node.add_input_metadata(metadata) };
+        if let Some(tensor) = tensor {
+            set_gradient_edge(tensor, Edge::new(node.clone(), output_nr))?;
         }
     }
     Ok(())
@@ -190,7 +185,10 @@ pub fn rebase_history(tensor: &Tensor, edge: Edge) -> Result<()> {
     let Some(node) = edge.function.clone() else { return Ok(()) };
     let had_history = requires_grad(tensor);
     if let Some((meta, view)) = AutogradMeta::of(tensor).and_then(|meta| Some((meta, meta.view()?))) {
-        internal_assert!(view.creation_meta() == CreationMeta::Default, "check_inplace should have refused this view");
+        internal_assert!(
+            view.creation_meta() == CreationMeta::Default,
+            "check_inplace should have refused this view"
+        );
         internal_assert!(edge.input_nr == 0);
         check!(node.num_inputs() == 1, "Functions which modify views in-place must return a single Variable");
         let base = view.base();
@@ -252,7 +250,11 @@ fn check_creation_meta(meta: &AutogradMeta, view: &DifferentiableViewMeta, indir
     if no_history || matches!(creation_meta, CreationMeta::InferenceMode | CreationMeta::NoGradMode) {
         let prefix = match &edge.function {
             Some(node) => {
-                format!("Output {} of {} is a view of a view which was created in", edge.input_nr, node.name())
+                format!(
+                    "Output {} of {} is a view of a view which was created in",
+                    edge.input_nr,
+                    node.name()
+                )
             }
             None => "A view was created in".to_owned(),
         };
@@ -283,7 +285,12 @@ fn check_creation_meta(meta: &AutogradMeta, view: &DifferentiableViewMeta, indir
 }
 
 /// Makes `view`, fresh from a view operator, a differentiable view of `base` (or of what `base` is a view of).
-pub fn as_view(base: &Tensor, view: &Tensor, view_fn: Option<ViewFunc>, creation_meta: CreationMeta) -> Result<()> {
+pub fn as_view(
+    base: &Tensor,
+    view: &Tensor,
+    view_fn: Option<ViewFunc>,
+    creation_meta: CreationMeta,
+) -> Result<()> {
     if base.is_inference() {
         return Ok(());
     }
@@ -497,7 +504,10 @@ pub fn register_hook(tensor: &Tensor, hook: Arc<dyn TensorHook>) -> Result<HookH
 }
 
 /// `tensor.register_post_accumulate_grad_hook(hook)`.
-pub fn register_post_accumulate_grad_hook(tensor: &Tensor, hook: Arc<dyn PostAccumulateGradHook>) -> Result<HookHandle> {
+pub fn register_post_accumulate_grad_hook(
+    tensor: &Tensor,
+    hook: Arc<dyn PostAccumulateGradHook>,
+) -> Result<HookHandle> {
     check!(requires_grad(tensor), "cannot register a hook on a tensor that doesn't require gradient");
     check!(is_leaf(tensor), "post accumulate grad hooks cannot be registered on non-leaf tensors");
     let hooks = AutogradMeta::materialize(tensor)?.leaf_hooks_or_init();

@@ -109,7 +109,12 @@ pub struct DifferentiableViewMeta {
 
 impl DifferentiableViewMeta {
     /// A view of `base` as it is at `version`.
-    pub(crate) fn new(base: Tensor, view_fn: Option<ViewFunc>, creation_meta: CreationMeta, version: u32) -> Self {
+    pub(crate) fn new(
+        base: Tensor,
+        view_fn: Option<ViewFunc>,
+        creation_meta: CreationMeta,
+        version: u32,
+    ) -> Self {
         Self {
             base,
             view_fn,

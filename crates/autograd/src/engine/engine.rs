@@ -4,15 +4,21 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
-use c10::{bail, check, internal_assert, AutoGradMode, Error, Result, StreamGuard, Tensor, ThreadLocalState, ThreadLocalStateGuard};
+use c10::{
+    bail, check, internal_assert, AutoGradMode, Error, Result, StreamGuard, Tensor, ThreadLocalState,
+    ThreadLocalStateGuard,
+};
 
-use super::graph_task::{compute_dependencies, init_to_execute, min_topological_nr, GraphTask, GraphTaskArgs};
+use super::graph_task::{
+    compute_dependencies, init_to_execute, min_topological_nr, GraphTask, GraphTaskArgs,
+};
 use super::input_buffer::InputBuffer;
 use super::node_map::NodeKey;
 use super::ready_queue::{NodeTask, ReadyQueue};
 use super::stream_sync;
 use super::thread_state::{
-    local_ready_queue, GraphTaskGuard, NodeGuard, CPU_DEVICE, CURRENT_DEPTH, NO_DEVICE, TOTAL_DEPTH, WORKER_DEVICE,
+    local_ready_queue, GraphTaskGuard, NodeGuard, CPU_DEVICE, CURRENT_DEPTH, NO_DEVICE, TOTAL_DEPTH,
+    WORKER_DEVICE,
 };
 use super::validate::validate_outputs;
 use super::worker;
@@ -47,7 +53,8 @@ pub fn execute(
     }
     let is_reentrant = WORKER_DEVICE.get() != NO_DEVICE;
 
-    let single = if roots.len() == 1 { roots[0].function.clone().map(|node| (node, roots[0].input_nr)) } else { None };
+    let single =
+        if roots.len() == 1 { roots[0].function.clone().map(|node| (node, roots[0].input_nr)) } else { None };
     let (root, buffer) = match single {
         Some((node, input_nr)) => {
             let mut buffer = InputBuffer::new(node.num_inputs());
@@ -97,7 +104,11 @@ struct WorkerGuard {
 
 impl WorkerGuard {
     fn saving() -> Self {
-        Self { device: WORKER_DEVICE.get(), current_depth: CURRENT_DEPTH.get(), total_depth: TOTAL_DEPTH.get() }
+        Self {
+            device: WORKER_DEVICE.get(),
+            current_depth: CURRENT_DEPTH.get(),
+            total_depth: TOTAL_DEPTH.get(),
+        }
     }
 }
 
@@ -110,7 +121,13 @@ impl Drop for WorkerGuard {
 }
 
 /// Queues the root and works until the task is complete.
-fn run(task: &Arc<GraphTask>, root: Node, buffer: InputBuffer, is_reentrant: bool, hand_over: bool) -> Result<()> {
+fn run(
+    task: &Arc<GraphTask>,
+    root: Node,
+    buffer: InputBuffer,
+    is_reentrant: bool,
+    hand_over: bool,
+) -> Result<()> {
     let _restore = WorkerGuard::saving();
     if !is_reentrant {
         WORKER_DEVICE.set(CPU_DEVICE);
@@ -269,7 +286,8 @@ fn capture(task: &Arc<GraphTask>, node: &Node, inputs: &mut InputBuffer) -> Resu
         {
             let mut progress = task.progress.lock();
             for capture in &captures {
-                progress.captured[capture.output_idx] = grads.get(capture.input_nr as usize).cloned().flatten();
+                progress.captured[capture.output_idx] =
+                    grads.get(capture.input_nr as usize).cloned().flatten();
             }
         }
         if let Some(stream) = node.stream() {
@@ -305,7 +323,11 @@ fn call_function(task: &Arc<GraphTask>, node: &Node, inputs: InputBuffer) -> Res
     call_after_tensor_hooks(task, node, grads)
 }
 
-fn call_after_tensor_hooks(task: &Arc<GraphTask>, node: &Node, mut grads: VariableList) -> Result<VariableList> {
+fn call_after_tensor_hooks(
+    task: &Arc<GraphTask>,
+    node: &Node,
+    mut grads: VariableList,
+) -> Result<VariableList> {
     let hooks = node.hooks();
     if let Some(hooks) = hooks {
         let pre = hooks.lock().pre.clone();
@@ -320,7 +342,9 @@ fn call_after_tensor_hooks(task: &Arc<GraphTask>, node: &Node, mut grads: Variab
     let kept = if post.is_empty() { None } else { Some(grads.clone()) };
     let mut outputs = node.apply(grads)?;
     if !(outputs.is_empty() && node.num_outputs() == 0) {
-        validate_outputs(node.next_edges(), &mut outputs, &|| format!("Function {} returned an ", node.name()))?;
+        validate_outputs(node.next_edges(), &mut outputs, &|| {
+            format!("Function {} returned an ", node.name())
+        })?;
     }
     if let Some(inputs) = kept {
         for registered in post {

@@ -11,7 +11,7 @@ use super::input_buffer::InputBuffer;
 use super::node_map::{NodeKey, NodeMap, NodeSet};
 use super::ready_queue::ReadyQueue;
 use crate::edge::{Edge, VariableList};
-use crate::node::{Node, NodeImpl};
+use crate::node::Node;
 
 /// Runs when a pass is complete.
 pub(super) type FinalCallback = Box<dyn FnOnce() -> Result<()> + Send>;
@@ -132,7 +132,8 @@ impl GraphTask {
     /// Whether the pass, if restricted, has any use for a node.
     #[inline]
     pub(super) fn should_execute(&self, node: &Node) -> bool {
-        !self.has_exec_info || self.exec_info.read().get(&NodeKey::of(node)).is_some_and(ExecInfo::should_execute)
+        !self.has_exec_info
+            || self.exec_info.read().get(&NodeKey::of(node)).is_some_and(ExecInfo::should_execute)
     }
 
     /// Whether nothing is left to run.
@@ -301,7 +302,9 @@ pub(super) fn execution_order(root: &Node, exec: &dyn Fn(&Node) -> bool) -> Vec<
     let mut order = Vec::new();
     while let Some(Entry(_, node)) = heap.pop() {
         for next in node.next_edges().iter().filter_map(|e| e.function.as_ref()) {
-            let Some(entry) = pending.get_mut(&NodeKey::of_ptr(next.as_ptr() as *const NodeImpl)) else { continue };
+            let Some(entry) = pending.get_mut(&NodeKey::of(next)) else {
+                continue;
+            };
             entry.dependencies -= 1;
             if entry.dependencies == 0 && exec(next) {
                 heap.push(Entry(next.sequence_nr(), next.clone()));

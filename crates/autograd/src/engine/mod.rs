@@ -5,6 +5,7 @@
 //! device. A node may itself call the engine (reentrant backward); past a depth the work moves to another thread so that
 //! stacks stay bounded.
 
+#[allow(clippy::module_inception)] // The engine proper, among what it is made of.
 mod engine;
 mod graph_task;
 mod input_buffer;

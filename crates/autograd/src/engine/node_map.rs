@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::node::{Node, NodeImpl};
+use crate::node::Node;
 
 /// The address of a node that the graph keeps alive while the key is in use; never dereferenced.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -12,12 +12,7 @@ pub(super) struct NodeKey(usize);
 impl NodeKey {
     #[inline]
     pub(super) fn of(node: &Node) -> Self {
-        Self::of_ptr(node.as_ptr())
-    }
-
-    #[inline]
-    pub(super) fn of_ptr(node: *const NodeImpl) -> Self {
-        Self(node as usize)
+        Self(node.as_ptr() as usize)
     }
 }
 

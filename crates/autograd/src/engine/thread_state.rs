@@ -110,7 +110,10 @@ pub fn current_graph_task_keep_graph() -> bool {
 pub fn current_graph_task_execution_order() -> Result<Vec<Node>> {
     with_graph_task(|task| {
         let Some(task) = task else {
-            bail!(Runtime, "_current_graph_task_execution_order should only be called during the backward pass")
+            bail!(
+                Runtime,
+                "_current_graph_task_execution_order should only be called during the backward pass"
+            )
         };
         Ok(execution_order(&task.root, &|node| task.should_execute(node)))
     })

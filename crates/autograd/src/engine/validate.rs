@@ -8,7 +8,11 @@ use crate::tensor_ops;
 
 /// Makes each gradient fit the input that its edge leads to: sums broadcast dimensions, casts the dtype, moves scalars.
 /// `what` begins the message of a failure: "Function MulBackward0 returned an ".
-pub(super) fn validate_outputs(edges: &[Edge], grads: &mut VariableList, what: &dyn Fn() -> String) -> Result<()> {
+pub(super) fn validate_outputs(
+    edges: &[Edge],
+    grads: &mut VariableList,
+    what: &dyn Fn() -> String,
+) -> Result<()> {
     if grads.len() != edges.len() {
         bail!(
             Runtime,
@@ -64,7 +68,9 @@ fn repair(i: usize, grad: &Tensor, metadata: &InputMetadata, what: &dyn Fn() -> 
     let (want, got) = (metadata.dtype(), grad.scalar_type());
     if want != got {
         // An integral gradient, or a complex one for a real input, is a mistake of the formula.
-        if !(got.is_floating_point() || want.is_complex() == got.is_complex()) || !(got.is_floating_point() || got.is_complex()) {
+        if !(got.is_floating_point() || want.is_complex() == got.is_complex())
+            || !(got.is_floating_point() || got.is_complex())
+        {
             bail!(
                 Runtime,
                 "{}invalid gradient at index {i} - expected dtype {} but got {}",

@@ -111,11 +111,9 @@ fn device_queue(worker: i32) -> Result<Arc<ReadyQueue>> {
 }
 
 fn spawn(name: String, main: impl FnOnce() + Send + 'static) -> Result<()> {
-    thread::Builder::new()
-        .name(name)
-        .spawn(main)
-        .map(drop)
-        .map_err(|error| Error::runtime(format!("backward(): cannot start a thread of the autograd engine: {error}")))
+    thread::Builder::new().name(name).spawn(main).map(drop).map_err(|error| {
+        Error::runtime(format!("backward(): cannot start a thread of the autograd engine: {error}"))
+    })
 }
 
 /// Has another thread run a backward pass whose root is already queued; the caller waits for its completion.

@@ -38,7 +38,11 @@ pub fn index_put_self_backward(
 }
 
 /// `index_put` with respect to the values, which were broadcast
-pub fn index_put_values_backward(grad: &Tensor, indices: &[Option<Tensor>], sizes: &[SymInt]) -> Result<Tensor> {
+pub fn index_put_values_backward(
+    grad: &Tensor,
+    indices: &[Option<Tensor>],
+    sizes: &[SymInt],
+) -> Result<Tensor> {
     sum_to(&at::index_tensor(grad, indices)?, sizes)
 }
 

@@ -200,7 +200,12 @@ fn is_non_negative_real(exponent: &Tensor) -> Result<Tensor> {
 }
 
 /// `pow.Tensor_Tensor` with respect to the exponent
-pub fn pow_backward_exponent(grad: &Tensor, self_: &Tensor, exponent: &Tensor, result: &Tensor) -> Result<Tensor> {
+pub fn pow_backward_exponent(
+    grad: &Tensor,
+    self_: &Tensor,
+    exponent: &Tensor,
+    result: &Tensor,
+) -> Result<Tensor> {
     let flat = at::logical_and(&at::eq_scalar(self_, &ZERO)?, &is_non_negative_real(exponent)?)?;
     let slope = conj(&at::mul_tensor(result, &at::log(self_)?)?)?;
     let gradient = at::mul_tensor(grad, &at::masked_fill_scalar(&slope, &flat, &ZERO)?)?;
@@ -208,7 +213,12 @@ pub fn pow_backward_exponent(grad: &Tensor, self_: &Tensor, exponent: &Tensor, r
 }
 
 /// `pow.Scalar`
-pub fn pow_scalar_backward(grad: &Tensor, base: &Scalar, exponent: &Tensor, result: &Tensor) -> Result<Tensor> {
+pub fn pow_scalar_backward(
+    grad: &Tensor,
+    base: &Scalar,
+    exponent: &Tensor,
+    result: &Tensor,
+) -> Result<Tensor> {
     let mut slope = conj(&at::mul_scalar(result, &base.log()?)?)?;
     if base.equal(ZERO)? {
         slope = at::masked_fill_scalar(&slope, &is_non_negative_real(exponent)?, &ZERO)?;
@@ -247,7 +257,12 @@ fn share_ties(grad: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// `clamp`, `clamp_min`, `clamp_max` with scalar bounds
-pub fn clamp_backward(grad: &Tensor, self_: &Tensor, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<Tensor> {
+pub fn clamp_backward(
+    grad: &Tensor,
+    self_: &Tensor,
+    min: Option<&Scalar>,
+    max: Option<&Scalar>,
+) -> Result<Tensor> {
     let above = min.map(|min| at::ge_scalar(self_, min)).transpose()?;
     let below = max.map(|max| at::le_scalar(self_, max)).transpose()?;
     keep_inside(grad, above, below)
@@ -327,12 +342,22 @@ pub fn addcmul_backward(grad: &Tensor, other: &Tensor, value: &Scalar, dtype: Sc
 }
 
 /// `addcdiv` with respect to the dividend
-pub fn addcdiv_tensor1_backward(grad: &Tensor, tensor2: &Tensor, value: &Scalar, dtype: ScalarType) -> Result<Tensor> {
+pub fn addcdiv_tensor1_backward(
+    grad: &Tensor,
+    tensor2: &Tensor,
+    value: &Scalar,
+    dtype: ScalarType,
+) -> Result<Tensor> {
     handle_r_to_c(dtype, &div_conj(&maybe_multiply(grad, &value.conj())?, tensor2)?)
 }
 
 /// `addcdiv` with respect to the divisor
-pub fn addcdiv_tensor2_backward(grad: &Tensor, tensor1: &Tensor, tensor2: &Tensor, value: &Scalar) -> Result<Tensor> {
+pub fn addcdiv_tensor2_backward(
+    grad: &Tensor,
+    tensor1: &Tensor,
+    tensor2: &Tensor,
+    value: &Scalar,
+) -> Result<Tensor> {
     let quotient = at::div_tensor(tensor1, &at::mul_tensor(tensor2, tensor2)?)?;
     let gradient = mul_conj(&at::neg(grad)?, &maybe_multiply(&quotient, value)?)?;
     handle_r_to_c(tensor2.scalar_type(), &gradient)

@@ -71,7 +71,13 @@ pub fn prod_backward(grad: &Tensor, self_: &Tensor, result: &Tensor) -> Result<T
 }
 
 /// `prod.dim_int`
-pub fn prod_dim_backward(grad: &Tensor, self_: &Tensor, result: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+pub fn prod_dim_backward(
+    grad: &Tensor,
+    self_: &Tensor,
+    result: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<Tensor> {
     let ndim = self_.dim();
     if ndim == 0 {
         return Ok(grad.clone());
@@ -100,7 +106,8 @@ fn product_of_others(tensor: &Tensor, dim: i64) -> Result<Tensor> {
     let filled = at::masked_fill_scalar(tensor, &is_zero, &ONE)?;
     let product = at::prod_dim_int(&filled, dim, true, None)?;
     let without_zero = at::div_tensor(&product, &filled)?;
-    let at_zero = at::masked_fill_scalar(&at::expand_as(&product, tensor)?, &at::logical_not(&is_zero)?, &ZERO)?;
+    let at_zero =
+        at::masked_fill_scalar(&at::expand_as(&product, tensor)?, &at::logical_not(&is_zero)?, &ZERO)?;
     let with_zero = at::masked_fill_scalar(&at_zero, &at::gt_scalar(&zeros, &ONE)?, &ZERO)?;
     at::where_self(&at::eq_scalar(&zeros, &ZERO)?, &without_zero, &with_zero)
 }
@@ -152,7 +159,13 @@ pub fn evenly_distribute_backward(grad: &Tensor, input: &Tensor, value: &Tensor)
 }
 
 /// `amax`, `amin`: elements equal to the result share the gradient of their slice.
-pub fn amaxamin_backward(grad: &Tensor, self_: &Tensor, result: &Tensor, dim: &[i64], keepdim: bool) -> Result<Tensor> {
+pub fn amaxamin_backward(
+    grad: &Tensor,
+    self_: &Tensor,
+    result: &Tensor,
+    dim: &[i64],
+    keepdim: bool,
+) -> Result<Tensor> {
     let ndim = self_.dim();
     let grad = restore_reduced_dims(grad, dim, keepdim, ndim)?;
     let result = restore_reduced_dims(result, dim, keepdim, ndim)?;
@@ -166,7 +179,12 @@ fn sum_along(tensor: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 /// `_softmax_backward_data` with respect to `output`
-pub fn softmax_double_backward(grad: &Tensor, grad_output: &Tensor, dim: i64, output: &Tensor) -> Result<Tensor> {
+pub fn softmax_double_backward(
+    grad: &Tensor,
+    grad_output: &Tensor,
+    dim: i64,
+    output: &Tensor,
+) -> Result<Tensor> {
     let product = at::mul_tensor(grad_output, grad)?;
     let first = at::mul_tensor(&sum_along(&at::mul_tensor(output, grad_output)?, dim)?, grad)?;
     let second = at::mul_tensor(grad_output, &sum_along(&at::mul_tensor(output, grad)?, dim)?)?;
@@ -189,7 +207,12 @@ pub fn softmax_backward_grad_output_backward(
 }
 
 /// `_log_softmax_backward_data` with respect to `output`
-pub fn log_softmax_double_backward(grad: &Tensor, grad_output: &Tensor, dim: i64, output: &Tensor) -> Result<Tensor> {
+pub fn log_softmax_double_backward(
+    grad: &Tensor,
+    grad_output: &Tensor,
+    dim: i64,
+    output: &Tensor,
+) -> Result<Tensor> {
     let softmax = at::exp(output)?;
     let spread = at::sub_tensor(&sum_along(&at::mul_tensor(grad, &softmax)?, dim)?, grad, &ONE)?;
     at::mul_tensor(&at::mul_tensor(&softmax, &sum_along(grad_output, dim)?)?, &spread)

@@ -152,7 +152,13 @@ fn materialize(
 }
 
 /// `unfold`: overlapping windows add up.
-pub fn unfold_backward(grad: &Tensor, sizes: &[SymInt], dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+pub fn unfold_backward(
+    grad: &Tensor,
+    sizes: &[SymInt],
+    dimension: i64,
+    size: i64,
+    step: i64,
+) -> Result<Tensor> {
     if sizes.is_empty() {
         return at::reshape(&at::sum(grad, None)?, sizes);
     }
@@ -179,7 +185,9 @@ struct Geometry {
 impl Geometry {
     /// One past the largest offset that the geometry reaches.
     fn min_storage_size(&self, offset: i64) -> i64 {
-        self.sizes.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>() + offset + 1
+        self.sizes.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>()
+            + offset
+            + 1
     }
 
     /// Whether two places may be one element of memory. May say yes when the answer is no.
@@ -224,7 +232,10 @@ pub fn as_strided_backward(
     let input_offset = input_offset.guard_int()?;
     let output_offset = storage_offset.map_or(Ok(input_offset), SymInt::guard_int)?;
     if sizes.len() != strides.len() || sizes.len() != grad.dim() as usize {
-        bail!(Internal, "as_strided_backward: sizes {sizes:?} and strides {strides:?} do not fit the gradient");
+        bail!(
+            Internal,
+            "as_strided_backward: sizes {sizes:?} and strides {strides:?} do not fit the gradient"
+        );
     }
     let zeros = || at::new_zeros(grad, &Geometry::sym(&input_sizes), None, None, None, None);
 

@@ -1,0 +1,11 @@
+//! Integration tests, on a handful of operators defined here.
+
+#[allow(clippy::type_complexity)] // Signatures are tuples.
+mod backend;
+mod custom;
+mod engine;
+mod graph;
+mod hooks;
+mod inplace;
+mod saved;
+mod threads;
