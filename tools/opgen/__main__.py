@@ -62,7 +62,9 @@ def stale(files: dict[str, str]) -> list[Path]:
 
 def check(files: dict[str, str]) -> int:
     """Compares the committed files with what the YAML gives; prints what differs."""
-    different = [p for p, text in files.items() if not (REPOSITORY / p).is_file() or (REPOSITORY / p).read_text() != text]
+    different = [
+        p for p, text in files.items() if not (REPOSITORY / p).is_file() or (REPOSITORY / p).read_text() != text
+    ]
     different += [str(p.relative_to(REPOSITORY)) for p in stale(files)]
     for path in different:
         print(f"{path} is not what crates/ops/yaml gives; run `make gen`", file=sys.stderr)

@@ -181,7 +181,9 @@ def _rewrite(
     grads = tuple(sorted({int(n) for n in re.findall(rf"{_WORD}grads\[(\d+)\]", text)}))
     for grad in grads:
         if grad >= len(schema.returns):
-            raise OpgenError(formula.location, schema.full_name, f"grads[{grad}]: there are {len(schema.returns)} returns")
+            raise OpgenError(
+                formula.location, schema.full_name, f"grads[{grad}]: there are {len(schema.returns)} returns"
+            )
     uses_grads = bool(re.search(rf"{_WORD}grads\b", text))
     uses_mask = bool(re.search(rf"{_WORD}grad_input_mask\b", text))
     text = re.sub(r'"(\d+)"', lambda m: literals[int(m.group(1))], text)
@@ -203,7 +205,9 @@ def _replace_argument(text, index: int, argument: Argument, use, operator: Opera
     if pattern.search(text):
         kind = "Input" if argument.type.is_tensor_like else "Value"
         if argument.is_write and not operator.schema.is_inplace:
-            raise OpgenError(formula.location, operator.schema.full_name, f"`{name}` is overwritten, so it cannot be saved")
+            raise OpgenError(
+                formula.location, operator.schema.full_name, f"`{name}` is overwritten, so it cannot be saved"
+            )
         bound = use(kind, index, local)
         text = pattern.sub(bound, text)
     return text

@@ -199,7 +199,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class ForwardFormula:
-    """One forward-mode formula: the returns it gives tangents for, and the expression or `auto_linear`/`auto_element_wise`."""
+    """One forward-mode formula: the returns it gives tangents for, and the expression (or an `auto_` word)."""
 
     targets: tuple[str, ...]
     text: str

@@ -26,9 +26,9 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel kernels kernel_args composite impl output inplace_name out_name out_args derivative forward "
-    "output_differentiability view autocast tags batch decomp lowering sharding doc namespace python "
-    "numbers_as_tensors node optional_returns init".split()
+    "op family variants meta plan kernel kernels kernel_args composite impl output inplace_name out_name out_args "
+    "derivative forward output_differentiability view autocast tags batch decomp lowering sharding doc namespace "
+    "python numbers_as_tensors node optional_returns init".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
@@ -250,7 +250,9 @@ class _Entry:
         if "kernel" in self.entry or "kernels" in self.entry:
             return Kind.KERNEL
         raise OpgenError(
-            self.location, "", f"family `{self.family}` has no default: state `meta`, `view`, `composite`, `kernel` or `output`"
+            self.location,
+            "",
+            f"family `{self.family}` has no default: state `meta`, `view`, `composite`, `kernel` or `output`",
         )
 
     def variants(self, kind: Kind) -> frozenset[str]:

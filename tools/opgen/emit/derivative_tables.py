@@ -1,7 +1,8 @@
-"""`crates/autograd/src/gen/<family>.rs`: one `DerivativeEntry` per differentiable overload and its backward function."""
+"""`crates/autograd/src/gen/<family>.rs`: a `DerivativeEntry` per differentiable overload, and its backward."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ..derivatives import (
@@ -106,8 +107,6 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 
 
 def _value_types(code: str) -> list[str]:
-    import re
-
     used = set(re.findall(r"<((?:[A-Za-z0-9<>]|\s)+?) as ArgType>", code))
     words = {w for u in used for w in re.findall(r"\w+", u)}
     known = "Device Generator Layout MemoryFormat Scalar ScalarType Storage Stream SymInt".split()
@@ -147,7 +146,8 @@ def _saved(saved: Saved) -> str:
         case "Value":
             return f"SavedArg::Value {{ arg: {saved.index} }}"
         case _:
-            return f"SavedArg::Meta {{ arg: {saved.index}, what: MetaKind::{saved.meta}, needed_by: {saved.needed_by:#b} }}"
+            what = f"MetaKind::{saved.meta}"
+            return f"SavedArg::Meta {{ arg: {saved.index}, what: {what}, needed_by: {saved.needed_by:#b} }}"
 
 
 def _grad_numbers(operator: Operator) -> list[int]:
@@ -175,8 +175,6 @@ def _backward(name: str, spec: DerivativeSpec) -> str:
 
 
 def _names_grad(backward: Backward) -> bool:
-    import re
-
     return bool(re.search(r"(?<![\w.:])grad\b(?!\s*\()", backward.expression))
 
 
@@ -209,8 +207,6 @@ def _formula(spec: DerivativeSpec, backward: Backward) -> list[str]:
 
 
 def _special(operator: Operator, backward: Backward) -> str:
-    import re
-
     match = re.fullmatch(r'not_implemented\(("[^"]*")\)', backward.expression.strip())
     if match:
         target = backward.formula.targets[0]

@@ -38,7 +38,8 @@ def _family(family: str, functions: Sequence[Function]) -> str:
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
     imports = _imports(stubs + "".join(runs) + registrations)
-    return f"""{header(f"//! Schemas, kernel stubs and registrations of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
+    doc = f"//! Schemas, kernel stubs and registrations of the `{family}` operators."
+    return f"""{header(doc, [f"crates/ops/yaml/{family}.yaml"])}
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
 {imports}
@@ -68,20 +69,24 @@ def _tags(function: Function) -> str:
     return f"&[{', '.join(_literal(t) for t in function.operator.tags)}]"
 
 
+_C10_NAMES = "Device DeviceType DispatchKeySet Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+_ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
+_KEY_NAMES = "BACKENDS KERNEL_BACKENDS EXPLICIT IMPLICIT BACKEND_SELECT"
+_MODULES = "composite gen::redispatch meta structured view"
+
+
 def _imports(text: str) -> str:
-    text = re.sub(r'"[^"]*"', '""', text)
-    c10 = [n for n in ("Device DeviceType DispatchKeySet Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor").split()
-           if n == "Result" or re.search(rf"\b{n}\b", text)]  # fmt: skip
-    lines = [f"use c10::{{{', '.join(c10)}}};"]
-    iter_names = [n for n in ("DispatchStub", "StructuredOutputs", "TensorIterator") if re.search(rf"\b{n}\b", text)]
-    if iter_names:
+    code = re.sub(r'"[^"]*"', '""', text)
+
+    def used(names: str) -> list[str]:
+        return [n for n in names.split() if re.search(rf"\b{n}\b", code)]
+
+    modules = ["gen::handles", *(m for m in _MODULES.split() if f"{m.split('::')[-1]}::" in code)]
+    lines = [f"use c10::{{{', '.join(sorted({*used(_C10_NAMES), 'Result'}))}}};"]
+    if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
-    lines.append("")
-    modules = ["gen::handles"]
-    modules += [m for m in ("composite", "gen::redispatch", "meta", "structured", "view") if f"{m.split('::')[-1]}::" in text]
-    lines += [f"use crate::{m};" for m in sorted(modules)]
-    keys = [k for k in ("BACKENDS", "KERNEL_BACKENDS", "EXPLICIT", "IMPLICIT", "BACKEND_SELECT") if re.search(rf"\b{k}\b", text)]
-    lines.append(f"use crate::registrar::{{{', '.join([*keys, 'Registrar'])}}};")
+    lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
+    lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar'])}}};")
     return "\n".join(lines)
 
 
@@ -159,7 +164,9 @@ def _registrations(function: Function) -> list[str]:
         case Kind.KERNEL:
             lines = [_register(function, "KERNEL_BACKENDS", _kernel_closure(function))]
         case Kind.VIEW:
-            lines = [_register(function, "EXPLICIT", _forward(function, f"view::{operator.impl or function.rust_name}"))]
+            lines = [
+                _register(function, "EXPLICIT", _forward(function, f"view::{operator.impl or function.rust_name}"))
+            ]
         case Kind.IMPLICIT | Kind.EXPLICIT:
             lines = [_composite(function)]
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
@@ -184,9 +191,7 @@ def _structured_closure(function: Function) -> str:
     missing = [a.name for a in operator.schema.arguments if not a.is_out and schema.argument(a.name) is None]
     if missing:
         inputs = ["&mut outs"]
-        inputs += [
-            "None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out
-        ]
+        inputs += ["None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out]
     match function.variant:
         case Variant.INPLACE:
             make, result = "StructuredOutputs::inplace(self_)", "self_.clone()"
@@ -256,7 +261,7 @@ def _composite(function: Function) -> str:
         return _register(
             function, keys, f'|_, {_pattern(function)}| structured::write_inplace("{schema.name}", self_, &{call})'
         )
-    # Under autograd an `out=` call is refused, so its composite stands below autograd even when the operator is implicit.
+    # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     outs = [local(a.name) for a in schema.out_arguments]
     inputs: list[str] = []
     for argument in operator.schema.arguments:
@@ -289,7 +294,9 @@ def _selects_backend(schema: Schema) -> bool:
 
 
 def _backend_select_closure(function: Function) -> str:
-    arguments = ", ".join(["structured::select_backend(keyset, dtype, layout, device, pin_memory)?", *locals_of(function.schema)])
+    arguments = ", ".join(
+        ["structured::select_backend(keyset, dtype, layout, device, pin_memory)?", *locals_of(function.schema)]
+    )
     return f"|keyset, {_pattern(function)}| redispatch::{function.rust_name}({arguments})"
 
 

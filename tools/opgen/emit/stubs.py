@@ -83,7 +83,7 @@ def _signatures(binding: Binding, overload: Overload, *, method: bool) -> list[s
     keywords = [a for a in arguments if a.kwarg_only]
     if method:
         positional = [a for a in positional if a.name != "self"]
-    texts = [_argument(a, function=not method) for a in positional]
+    texts = [_argument(a, function=not method, numbers=binding.numbers_as_tensors) for a in positional]
     keyword_texts = [_argument(a, function=not method) for a in keywords]
     if overload.out is not None and not method:
         outs = overload.out.schema.out_arguments
@@ -119,9 +119,11 @@ def _python_name(name: str) -> str:
     return name + "_" if name in _KEYWORDS else name
 
 
-def _argument(argument: Argument, *, function: bool) -> str:
+def _argument(argument: Argument, *, function: bool, numbers: bool = False) -> str:
     name = "input" if argument.name == "self" and function else _python_name(argument.name)
     text = f"{name}: {type_of(argument)}"
+    if numbers and argument.type.key == "Tensor":
+        text += " | Number | _complex"
     return text if argument.default is None else f"{text} = {_default(argument)}"
 
 

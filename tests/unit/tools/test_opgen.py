@@ -1,0 +1,218 @@
+"""opgen: schema parser, family rules, variants, derivative analysis, and errors that name their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.opgen import __main__ as opgen
+from tools.opgen.derivatives import analyse, node_names
+from tools.opgen.model import Kind, Operator, OpgenError, functions_of
+from tools.opgen.rust_types import kernel_signature
+from tools.opgen.schema import SchemaError, parse_schema
+from tools.opgen.signatures import bindings
+from tools.opgen.yaml_loader import check_unique, load_family
+
+
+def declare(tmp_path: Path, text: str, family: str = "pointwise", tags: tuple[str, ...] = ("core",)) -> list[Operator]:
+    path = tmp_path / f"{family}.yaml"
+    path.write_text(text)
+    operators = load_family(path, tags)
+    check_unique(operators)
+    return operators
+
+
+def names(operator: Operator) -> list[str]:
+    return [f.schema.full_name for f in functions_of(operator)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+        "max.dim_max(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) max, Tensor(b!) max_values) -> "
+        "(Tensor(a!) values, Tensor(b!) indices)",
+        "_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()",
+        "index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+        'f(int[2]? dim=[0, 1], float eps=1e-05, str mode="mean", bool[3] mask, SymInt? n=None) -> (Tensor, Scalar)',
+    ],
+)
+def test_schemas_round_trip(text: str) -> None:
+    if "mask" in text:  # a positional argument without default may not follow one with default
+        text = text.replace("bool[3] mask", "*, bool[3] mask")
+    assert str(parse_schema(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("add(Tensor self", "end of schema"),
+        ("add(Tenser self) -> Tensor", "unknown type 'Tenser'"),
+        ("add(Tensor self, Tensor self) -> Tensor", "appears twice"),
+        ("add(Tensor self=1, Tensor other) -> Tensor", "without default"),
+        ("add(Tensor self) -> Tensor x y", "unexpected 'y'"),
+    ],
+)
+def test_schema_errors(text: str, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        parse_schema(text)
+
+
+def test_pointwise_operator_costs_three_lines(tmp_path: Path) -> None:
+    [operator] = declare(
+        tmp_path,
+        """
+- op: erfc(Tensor self) -> Tensor
+  meta: unary_float_op
+  derivative: {self: "erfc_backward(grad, self)?"}
+""",
+    )
+    assert names(operator) == ["erfc", "erfc_", "erfc.out"]
+    assert operator.kind is Kind.STRUCTURED
+    assert operator.kernels == {"CPU": "erfc_kernel"}
+    assert kernel_signature(operator) == "fn(&TensorIterator) -> Result<()>"
+    assert (operator.batch, operator.lowering) == ("pointwise", "pointwise")
+
+
+def test_variants_have_pytorchs_names(tmp_path: Path) -> None:
+    add, total, div = declare(
+        tmp_path,
+        """
+- op: add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+- op: sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False) -> Tensor
+  variants: [function, out]
+  out_name: sum.IntList_out
+- op: floor_divide(Tensor self, Tensor other) -> Tensor
+  inplace_name: floor_divide_.Tensor
+""",
+    )
+    assert [str(f.schema) for f in functions_of(add)] == [
+        "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+        "add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)",
+        "add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)",
+    ]
+    assert names(total) == ["sum.dim_IntList", "sum.IntList_out"]
+    assert names(div) == ["floor_divide", "floor_divide_.Tensor", "floor_divide.out"]
+
+
+def test_formula_saves_what_it_names(tmp_path: Path) -> None:
+    [operator] = declare(
+        tmp_path,
+        """
+- op: f(Tensor self, Tensor other, int dim, *, Scalar alpha=1) -> Tensor
+  variants: [function]
+  derivative:
+    self: at::mul(grad, &at::cos(other)?, dim, self.sym_sizes())?
+    other: helper(grad, result, &alpha.conj(), other.scalar_type(), "self is a word here")?
+""",
+    )
+    spec = analyse(operator, "FBackward0")
+    assert spec.differentiable == (0, 1)
+    saved = [(s.kind, s.index, s.meta, s.needed_by) for s in spec.saved]
+    assert saved == [
+        ("Meta", 0, "SymSizes", 0b01),
+        ("Input", 1, "", 0b01),
+        ("Value", 2, "", 0b01),
+        ("Meta", 1, "ScalarType", 0b10),
+        ("Value", 3, "", 0b10),
+        ("Output", 0, "", 0b10),
+    ]
+    assert spec.backwards[1].expression == (
+        'helper(grad, result, &alpha.conj(), other_scalar_type, "self is a word here")?'
+    )
+
+
+def test_graph_nodes_are_numbered_as_declared(tmp_path: Path) -> None:
+    operators = declare(
+        tmp_path,
+        """
+- op: mul.Tensor(Tensor self, Tensor other) -> Tensor
+  derivative: {self: grad.clone()}
+- op: mul.Scalar(Tensor self, Scalar other) -> Tensor
+  variants: [function]
+  derivative: {self: grad.clone()}
+- op: pool2d_forward(Tensor self) -> Tensor
+  variants: [function]
+  derivative: {self: grad.clone()}
+""",
+    )
+    assert list(node_names(operators).values()) == ["MulBackward0", "MulBackward1", "Pool2DBackward0"]
+
+
+def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
+    operators = declare(
+        tmp_path,
+        """
+- op: eq.Scalar(Tensor self, Scalar other) -> Tensor
+- op: eq.Tensor(Tensor self, Tensor other) -> Tensor
+  out_name: eq.Tensor_out
+""",
+    )
+    functions = [f for o in operators for f in functions_of(o)]
+    [eq] = [b for b in bindings(functions) if b.name == "eq"]
+    assert [o.base and o.base.schema.overload for o in eq.overloads] == ["Tensor", "Scalar"]
+    assert [o.out and o.out.schema.overload for o in eq.overloads] == ["Tensor_out", "Scalar_out"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- op: add(Tensor self) -> Tensr\n", r"pointwise.yaml:1: add: unknown type 'Tensr'"),
+        ("- op: add(Tensor self) -> Tensor\n  kernl: x\n", r"pointwise.yaml:2: add: unknown key `kernl`"),
+        ("- op: add(Tensor self) -> Tensor\n  tags: [cor]\n", r"pointwise.yaml:2: add: unknown tag `cor`"),
+        (
+            "- op: add(Tensor self) -> Tensor\n  view: true\n",
+            r"pointwise.yaml:1: add: a view's return carries an alias",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  derivative: {other: grad}\n",
+            r"pointwise.yaml:2: add: derivative for `other`, which is not an argument",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n- op: add(Tensor self) -> Tensor\n",
+            r"pointwise.yaml:2: add: `add` is already declared by pointwise.yaml:1",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  derivative: {self: grad}\n",
+            r"pointwise.yaml:3: add: an implicit composite",
+        ),
+        ("- op: add(Tensor self) -> Tensor\n  variants: [functon]\n", r"pointwise.yaml:2: add: a variant is one of"),
+        ("- op: add(Tensor self) -> Tensor\n  op: x\n", r"pointwise.yaml:2: key `op` appears twice"),
+        ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
+    ],
+)
+def test_errors_name_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(OpgenError, match=message):
+        declare(tmp_path, text)
+
+
+def test_one_kernel_has_one_type(tmp_path: Path) -> None:
+    from tools.opgen.emit import rust_register
+
+    operators = declare(
+        tmp_path,
+        """
+- op: f(Tensor self) -> Tensor
+  kernel: shared_kernel
+- op: g(Tensor self, Scalar value) -> Tensor
+  kernel: shared_kernel
+""",
+    )
+    functions = {"pointwise": [f for o in operators for f in functions_of(o)]}
+    with pytest.raises(OpgenError, match=r"pointwise.yaml:4: g: kernel `shared_kernel` is"):
+        rust_register.emit(functions)
+
+
+def test_generated_code_is_fresh() -> None:
+    assert opgen.main(["--check"]) == 0
+
+
+def test_every_operator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    from tools import where_op
+
+    assert where_op.main(["add_.Tensor"]) == 0
+    shown = capsys.readouterr().out
+    assert "crates/ops/yaml/pointwise.yaml:" in shown
+    assert where_op.main(["no_such_operator"]) == 1
