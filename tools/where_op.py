@@ -46,7 +46,7 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
         name = operator.impl or functions[0].rust_name
         yield "composite", find(rf"(fn |\s){name}\b", f"crates/ops/src/composite/{family}.rs")
     for backend, kernel in operator.kernels.items():
-        yield f"kernel {backend}", find(rf'"{kernel}"', f"crates/kernels-{backend.lower()}/src")
+        yield f"kernel {backend}", find(rf'\b{kernel}("|: fn\()', f"crates/kernels-{backend.lower()}/src")
     yield from derivative_parts(operator, functions)
     yield "batching rule", operator.batch and f"family rule `{operator.batch}`"
     yield "lowering", operator.lowering and f"family rule `{operator.lowering}`"

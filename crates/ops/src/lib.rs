@@ -51,5 +51,11 @@ pub fn init() -> c10::Result<()> {
     }
 }
 
+/// Why declared kernels cannot run on `device`: one error for each that its backend has not registered, or has under
+/// another type. Empty when the backend is complete.
+pub fn missing_kernels(device: c10::DeviceType) -> Vec<c10::Error> {
+    gen::register::missing_kernels(device)
+}
+
 #[cfg(test)]
 mod tests;

@@ -37,7 +37,7 @@ def _family(family: str, functions: Sequence[Function]) -> str:
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
-    imports = _imports(stubs + "".join(runs) + registrations)
+    imports = _imports(stubs + "".join(runs) + registrations + _missing_kernels(operators))
     doc = f"//! Schemas, kernel stubs and registrations of the `{family}` operators."
     return f"""{header(doc, [f"crates/ops/yaml/{family}.yaml"])}
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
@@ -52,6 +52,8 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 {stubs}
 
 {"".join(runs)}
+
+{_missing_kernels(operators)}
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {{
@@ -69,7 +71,9 @@ def _tags(function: Function) -> str:
     return f"&[{', '.join(_literal(t) for t in function.operator.tags)}]"
 
 
-_C10_NAMES = "Device DeviceType DispatchKeySet Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+_C10_NAMES = (
+    "Device DeviceType DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+)
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "BACKENDS KERNEL_BACKENDS EXPLICIT IMPLICIT BACKEND_SELECT"
 _MODULES = "composite gen::redispatch meta structured view"
@@ -105,6 +109,17 @@ def _stubs(operators: Sequence[Operator]) -> str:
             seen[name] = (signature, operator)
             lines.append(f'static {name.upper()}: DispatchStub<{signature}> = DispatchStub::new("{name}");')
     return "\n".join(lines)
+
+
+def _missing_kernels(operators: Sequence[Operator]) -> str:
+    names = sorted({name.upper() for o in operators for name in o.kernels.values()})
+    checks = "\n".join(f"missing.extend({name}.get(device).err());" for name in names)
+    if not checks:
+        return ""
+    return f"""/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {{
+    {checks}
+}}"""
 
 
 def _stub(operator: Operator) -> str:
@@ -305,8 +320,10 @@ def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
     modules = "\n".join(f"mod {name};" for name in names)
     schemas = "\n".join(f"registrar.define({name}::SCHEMAS)?;" for name in names)
     calls = "\n".join(f"{name}::register(registrar)?;" for name in names)
+    with_kernels = [n for n, items in functions.items() if any(o.kernels for o in _operators(items))]
+    missing = "\n".join(f"{name}::missing_kernels(device, &mut missing);" for name in with_kernels)
     return f"""{header("//! Schemas and kernels of every operator.", sources(names))}
-use c10::Result;
+use c10::{{DeviceType, Error, Result}};
 
 use crate::registrar::Registrar;
 
@@ -317,5 +334,12 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {{
     {schemas}
     {calls}
     Ok(())
+}}
+
+/// Why declared kernels cannot run on `device`: one error for each that is not registered or has another type.
+pub(crate) fn missing_kernels(device: DeviceType) -> Vec<Error> {{
+    let mut missing = Vec::new();
+    {missing}
+    missing
 }}
 """

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, SymInt, Tensor};
+use c10::{DeviceType, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -135,6 +135,13 @@ fn _conv_weight_backward_run(
         )?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(CONV_FORWARD_KERNEL.get(device).err());
+    missing.extend(CONV_INPUT_BACKWARD_KERNEL.get(device).err());
+    missing.extend(CONV_WEIGHT_BACKWARD_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Scalar, Tensor};
+use c10::{DeviceType, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -88,6 +88,13 @@ fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, 
         LINSPACE_KERNEL.get(device)?(start, end, steps, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(ARANGE_KERNEL.get(device).err());
+    missing.extend(LINSPACE_KERNEL.get(device).err());
+    missing.extend(LOCAL_SCALAR_DENSE_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Tensor};
+use c10::{DeviceType, Error, Result, Tensor};
 use iter::DispatchStub;
 
 use crate::composite;
@@ -42,6 +42,11 @@ static FUSED_SGD_KERNEL: DispatchStub<
         Option<&Tensor>,
     ) -> Result<()>,
 > = DispatchStub::new("fused_sgd_kernel");
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(FUSED_SGD_KERNEL.get(device).err());
+}
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Scalar, Tensor};
+use c10::{DeviceType, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -185,6 +185,20 @@ fn masked_fill__scalar_run(
         MASKED_FILL_KERNEL.get(device)?(&plan, value)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(GATHER_KERNEL.get(device).err());
+    missing.extend(INDEX_ADD_KERNEL.get(device).err());
+    missing.extend(INDEX_KERNEL.get(device).err());
+    missing.extend(INDEX_PUT_KERNEL.get(device).err());
+    missing.extend(INDEX_SELECT_KERNEL.get(device).err());
+    missing.extend(MASKED_FILL_KERNEL.get(device).err());
+    missing.extend(NONZERO_KERNEL.get(device).err());
+    missing.extend(SCATTER_ADD_KERNEL.get(device).err());
+    missing.extend(SCATTER_KERNEL.get(device).err());
+    missing.extend(SCATTER_VALUE_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

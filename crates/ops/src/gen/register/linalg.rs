@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Scalar, Tensor};
+use c10::{DeviceType, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -100,6 +100,15 @@ fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Res
         DOT_KERNEL.get(device)?(self_, tensor, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(ADDMM_KERNEL.get(device).err());
+    missing.extend(BADDBMM_KERNEL.get(device).err());
+    missing.extend(BMM_KERNEL.get(device).err());
+    missing.extend(DOT_KERNEL.get(device).err());
+    missing.extend(MM_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, SymInt, Tensor};
+use c10::{DeviceType, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -87,6 +87,12 @@ fn nll_loss_backward_run(
         )?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(NLL_LOSS_BACKWARD_KERNEL.get(device).err());
+    missing.extend(NLL_LOSS_FORWARD_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

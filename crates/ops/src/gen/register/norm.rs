@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, SymInt, Tensor};
+use c10::{DeviceType, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -37,6 +37,11 @@ fn native_layer_norm_run(
         LAYER_NORM_KERNEL.get(device)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(LAYER_NORM_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Scalar, Tensor};
+use c10::{DeviceType, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -905,6 +905,69 @@ fn fill__scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, value: &Scalar
         FILL_KERNEL.get(device)?(&plan, value)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(ABS_KERNEL.get(device).err());
+    missing.extend(ADDCDIV_KERNEL.get(device).err());
+    missing.extend(ADDCMUL_KERNEL.get(device).err());
+    missing.extend(ADD_KERNEL.get(device).err());
+    missing.extend(ATAN2_KERNEL.get(device).err());
+    missing.extend(BITWISE_AND_KERNEL.get(device).err());
+    missing.extend(BITWISE_NOT_KERNEL.get(device).err());
+    missing.extend(BITWISE_OR_KERNEL.get(device).err());
+    missing.extend(BITWISE_XOR_KERNEL.get(device).err());
+    missing.extend(CEIL_KERNEL.get(device).err());
+    missing.extend(CLAMP_KERNEL.get(device).err());
+    missing.extend(CONJ_PHYSICAL_KERNEL.get(device).err());
+    missing.extend(COS_KERNEL.get(device).err());
+    missing.extend(DIV_FLOOR_KERNEL.get(device).err());
+    missing.extend(DIV_MODE_KERNEL.get(device).err());
+    missing.extend(DIV_TRUE_KERNEL.get(device).err());
+    missing.extend(EQ_KERNEL.get(device).err());
+    missing.extend(EXPM1_KERNEL.get(device).err());
+    missing.extend(EXP_KERNEL.get(device).err());
+    missing.extend(FILL_KERNEL.get(device).err());
+    missing.extend(FLOOR_KERNEL.get(device).err());
+    missing.extend(FMOD_KERNEL.get(device).err());
+    missing.extend(GE_KERNEL.get(device).err());
+    missing.extend(GT_KERNEL.get(device).err());
+    missing.extend(LERP_SCALAR_KERNEL.get(device).err());
+    missing.extend(LERP_TENSOR_KERNEL.get(device).err());
+    missing.extend(LE_KERNEL.get(device).err());
+    missing.extend(LOG1P_KERNEL.get(device).err());
+    missing.extend(LOGICAL_AND_KERNEL.get(device).err());
+    missing.extend(LOGICAL_NOT_KERNEL.get(device).err());
+    missing.extend(LOGICAL_OR_KERNEL.get(device).err());
+    missing.extend(LOGICAL_XOR_KERNEL.get(device).err());
+    missing.extend(LOG_KERNEL.get(device).err());
+    missing.extend(LT_KERNEL.get(device).err());
+    missing.extend(MAXIMUM_KERNEL.get(device).err());
+    missing.extend(MINIMUM_KERNEL.get(device).err());
+    missing.extend(MUL_KERNEL.get(device).err());
+    missing.extend(NEG_KERNEL.get(device).err());
+    missing.extend(NE_KERNEL.get(device).err());
+    missing.extend(POW_TENSOR_SCALAR_KERNEL.get(device).err());
+    missing.extend(POW_TENSOR_TENSOR_KERNEL.get(device).err());
+    missing.extend(RECIPROCAL_KERNEL.get(device).err());
+    missing.extend(RELU_KERNEL.get(device).err());
+    missing.extend(REMAINDER_KERNEL.get(device).err());
+    missing.extend(ROUND_KERNEL.get(device).err());
+    missing.extend(RSQRT_KERNEL.get(device).err());
+    missing.extend(SGN_KERNEL.get(device).err());
+    missing.extend(SIGMOID_BACKWARD_KERNEL.get(device).err());
+    missing.extend(SIGMOID_KERNEL.get(device).err());
+    missing.extend(SIGN_KERNEL.get(device).err());
+    missing.extend(SIN_KERNEL.get(device).err());
+    missing.extend(SQRT_KERNEL.get(device).err());
+    missing.extend(SUB_KERNEL.get(device).err());
+    missing.extend(TANH_BACKWARD_KERNEL.get(device).err());
+    missing.extend(TANH_KERNEL.get(device).err());
+    missing.extend(THRESHOLD_BACKWARD_KERNEL.get(device).err());
+    missing.extend(THRESHOLD_KERNEL.get(device).err());
+    missing.extend(TRUNC_KERNEL.get(device).err());
+    missing.extend(WHERE_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Tensor};
+use c10::{DeviceType, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -68,6 +68,12 @@ fn max_pool2d_with_indices_backward_run(
         MAX_POOL2D_BACKWARD_KERNEL.get(device)?(grad_output, indices, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(MAX_POOL2D_BACKWARD_KERNEL.get(device).err());
+    missing.extend(MAX_POOL2D_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Generator, Result, SymInt, Tensor};
+use c10::{DeviceType, Error, Generator, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -181,6 +181,18 @@ fn randperm_generator_out_run(
         RANDPERM_KERNEL.get(device)?(n.guard_int()?, generator, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(BERNOULLI_SCALAR_KERNEL.get(device).err());
+    missing.extend(BERNOULLI_TENSOR_KERNEL.get(device).err());
+    missing.extend(EXPONENTIAL_KERNEL.get(device).err());
+    missing.extend(NORMAL_KERNEL.get(device).err());
+    missing.extend(RANDOM_FROM_KERNEL.get(device).err());
+    missing.extend(RANDOM_KERNEL.get(device).err());
+    missing.extend(RANDPERM_KERNEL.get(device).err());
+    missing.extend(UNIFORM_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

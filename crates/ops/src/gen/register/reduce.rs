@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, ScalarType, Tensor};
+use c10::{DeviceType, Error, Result, ScalarType, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -297,6 +297,24 @@ fn _log_softmax_backward_data_run(
         LOG_SOFTMAX_BACKWARD_KERNEL.get(device)?(grad_output, output, dim, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(ALL_KERNEL.get(device).err());
+    missing.extend(AMAX_KERNEL.get(device).err());
+    missing.extend(AMIN_KERNEL.get(device).err());
+    missing.extend(ANY_KERNEL.get(device).err());
+    missing.extend(ARGMAX_KERNEL.get(device).err());
+    missing.extend(ARGMIN_KERNEL.get(device).err());
+    missing.extend(LOG_SOFTMAX_BACKWARD_KERNEL.get(device).err());
+    missing.extend(LOG_SOFTMAX_KERNEL.get(device).err());
+    missing.extend(MAX_DIM_KERNEL.get(device).err());
+    missing.extend(MIN_DIM_KERNEL.get(device).err());
+    missing.extend(PROD_KERNEL.get(device).err());
+    missing.extend(SOFTMAX_BACKWARD_KERNEL.get(device).err());
+    missing.extend(SOFTMAX_KERNEL.get(device).err());
+    missing.extend(SUM_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.

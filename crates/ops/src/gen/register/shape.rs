@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{Result, Tensor};
+use c10::{DeviceType, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -85,6 +85,11 @@ fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result
         CAT_KERNEL.get(device)?(tensors, dim, &outs.outputs()?)?;
     }
     outs.finish()
+}
+
+/// Why kernels of the family cannot run on `device`: not registered, or under another type.
+pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
+    missing.extend(CAT_KERNEL.get(device).err());
 }
 
 /// Registers every kernel of the family.
