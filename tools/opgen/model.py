@@ -241,6 +241,7 @@ class Operator:
     kernels: Mapping[str, str] = field(default_factory=dict)
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
+    inplace_impl: str | None = None
     inplace_name: str | None = None
     out_name: str | None = None
     out_args: tuple[str, ...] = ()

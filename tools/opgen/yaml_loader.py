@@ -26,9 +26,9 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel kernels kernel_args composite impl output inplace_name out_name out_args "
-    "derivative forward output_differentiability view autocast tags batch decomp lowering sharding doc namespace "
-    "python numbers_as_tensors node optional_returns init".split()
+    "op family variants meta plan kernel kernels kernel_args init composite impl inplace_impl output "
+    "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
+    "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
@@ -204,6 +204,7 @@ class _Entry:
             kernels=self.kernels(kind),
             kernel_args=self.kernel_args(kind, plan),
             impl=self.text("impl"),
+            inplace_impl=self.text("inplace_impl"),
             inplace_name=self.text("inplace_name"),
             out_name=self.text("out_name"),
             out_args=self.texts("out_args"),

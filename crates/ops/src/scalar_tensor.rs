@@ -1,14 +1,28 @@
 //! Python numbers as tensors.
 
-use c10::{Result, Scalar, Tensor};
-
-use crate::at;
+use c10::{bail, Complex, Result, Scalar, ScalarType, Tensor};
 
 /// A 0-d CPU tensor of the scalar's own dtype (bool, int64, float64, complex128).
+///
+/// It is made without a call through the dispatcher: it stands for a constant, so no mode or transform is to see it.
 pub fn scalar_to_tensor(value: &Scalar) -> Result<Tensor> {
-    let tensor = iter::empty(&[], &value.scalar_type().into())?;
-    at::fill__scalar(&tensor, value)?;
+    let dtype = value.scalar_type();
+    let tensor = c10::empty_cpu(&[], dtype)?;
+    match dtype {
+        ScalarType::Bool => write(&tensor, value.to_bool()?),
+        ScalarType::Long => write(&tensor, value.to_i64()?),
+        ScalarType::UInt64 => write(&tensor, value.to::<u64>()?),
+        ScalarType::Double => write(&tensor, value.to_f64()?),
+        ScalarType::ComplexDouble => write::<Complex<f64>>(&tensor, value.to_complex()?),
+        _ => bail!(Internal, "a Scalar has the dtype {dtype}"),
+    }
     Ok(tensor)
+}
+
+fn write<T: c10::Element>(tensor: &Tensor, value: T) {
+    debug_assert_eq!(tensor.dtype(), T::SCALAR_TYPE);
+    // SAFETY: the tensor was just made, on the CPU, with one element of this dtype, and nobody else has seen it.
+    unsafe { tensor.data_ptr().cast::<T>().write(value) };
 }
 
 /// A 0-d CPU tensor that takes part in type promotion as a Python number does.

@@ -272,6 +272,9 @@ def _composite(function: Function) -> str:
         return _register(function, keys, _forward(function, path))
     if function.variant is Variant.INPLACE:
         keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
+        if operator.inplace_impl:
+            path = f"composite::{operator.family}::{operator.inplace_impl}"
+            return _register(function, keys, _forward(function, path))
         call = f"{path}({', '.join(locals_of(schema))})?"
         return _register(
             function, keys, f'|_, {_pattern(function)}| structured::write_inplace("{schema.name}", self_, &{call})'

@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::empty_like",
         node_name: "",
-        source: "factory.yaml:9",
+        source: "factory.yaml:11",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -25,7 +25,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty",
         node_name: "",
-        source: "factory.yaml:13",
+        source: "factory.yaml:15",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -34,7 +34,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty_strided",
         node_name: "",
-        source: "factory.yaml:17",
+        source: "factory.yaml:19",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -43,7 +43,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zeros_like",
         node_name: "",
-        source: "factory.yaml:23",
+        source: "factory.yaml:25",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -52,7 +52,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_zeros",
         node_name: "",
-        source: "factory.yaml:27",
+        source: "factory.yaml:29",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -61,7 +61,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ones_like",
         node_name: "",
-        source: "factory.yaml:33",
+        source: "factory.yaml:35",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -70,7 +70,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_ones",
         node_name: "",
-        source: "factory.yaml:37",
+        source: "factory.yaml:39",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -79,7 +79,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::full_like",
         node_name: "",
-        source: "factory.yaml:43",
+        source: "factory.yaml:45",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -88,7 +88,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_full",
         node_name: "",
-        source: "factory.yaml:47",
+        source: "factory.yaml:49",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -97,7 +97,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copy_",
         node_name: "CopyBackwards",
-        source: "factory.yaml:77",
+        source: "factory.yaml:79",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b10 },
@@ -109,7 +109,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clone",
         node_name: "CloneBackward0",
-        source: "factory.yaml:84",
+        source: "factory.yaml:86",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -118,25 +118,16 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:92",
+        source: "factory.yaml:94",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
         backward: _to_copy_apply,
     },
     DerivativeEntry {
-        op: "aten::lift_fresh",
-        node_name: "LiftFreshBackward0",
-        source: "factory.yaml:115",
-        differentiable: &[0],
-        saved: &[],
-        output_differentiability: &[],
-        backward: lift_fresh_apply,
-    },
-    DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:119",
+        source: "factory.yaml:117",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -145,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:124",
+        source: "factory.yaml:122",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -154,7 +145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:129",
+        source: "factory.yaml:127",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -163,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:138",
+        source: "factory.yaml:136",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -197,14 +188,6 @@ fn _to_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if ctx.needs(0) {
         let self_options = ctx.options(0);
         ctx.set_grad(0, to_copy_backward(grad, self_options)?);
-    }
-    Ok(())
-}
-
-fn lift_fresh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        ctx.set_grad(0, grad.clone());
     }
     Ok(())
 }

@@ -493,7 +493,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:143",
+        source: "pointwise.yaml:144",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -506,7 +506,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:143",
+        source: "pointwise.yaml:144",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -519,7 +519,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:149",
+        source: "pointwise.yaml:150",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -528,7 +528,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:149",
+        source: "pointwise.yaml:150",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -537,7 +537,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:157",
+        source: "pointwise.yaml:159",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -551,7 +551,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:157",
+        source: "pointwise.yaml:159",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -565,7 +565,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:163",
+        source: "pointwise.yaml:165",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -577,7 +577,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:163",
+        source: "pointwise.yaml:165",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -589,7 +589,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:171",
+        source: "pointwise.yaml:174",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -602,7 +602,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:171",
+        source: "pointwise.yaml:174",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -615,7 +615,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:178",
+        source: "pointwise.yaml:181",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -627,7 +627,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:178",
+        source: "pointwise.yaml:181",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -639,7 +639,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:183",
+        source: "pointwise.yaml:187",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -653,7 +653,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:183",
+        source: "pointwise.yaml:187",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -667,7 +667,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:191",
+        source: "pointwise.yaml:195",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -680,7 +680,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:191",
+        source: "pointwise.yaml:195",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -693,7 +693,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:206",
+        source: "pointwise.yaml:210",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -702,7 +702,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide_.Tensor",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:206",
+        source: "pointwise.yaml:210",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -711,7 +711,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Tensor",
         node_name: "RsubBackward0",
-        source: "pointwise.yaml:218",
+        source: "pointwise.yaml:222",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -724,7 +724,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Scalar",
         node_name: "RsubBackward1",
-        source: "pointwise.yaml:224",
+        source: "pointwise.yaml:228",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -736,7 +736,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:228",
+        source: "pointwise.yaml:232",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -745,7 +745,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:228",
+        source: "pointwise.yaml:232",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -754,7 +754,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:234",
+        source: "pointwise.yaml:238",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -767,7 +767,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:241",
+        source: "pointwise.yaml:245",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -780,7 +780,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Scalar",
         node_name: "PowBackward2",
-        source: "pointwise.yaml:248",
+        source: "pointwise.yaml:252",
         differentiable: &[1],
         saved: &[
             SavedArg::Value { arg: 0 },
@@ -793,7 +793,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:253",
+        source: "pointwise.yaml:257",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -802,7 +802,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:253",
+        source: "pointwise.yaml:257",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -811,7 +811,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:257",
+        source: "pointwise.yaml:261",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -820,7 +820,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:257",
+        source: "pointwise.yaml:261",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -829,7 +829,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar_Tensor",
         node_name: "RemainderBackward2",
-        source: "pointwise.yaml:263",
+        source: "pointwise.yaml:267",
         differentiable: &[1],
         saved: &[SavedArg::Value { arg: 0 }, SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -838,7 +838,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:267",
+        source: "pointwise.yaml:271",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -847,7 +847,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:267",
+        source: "pointwise.yaml:271",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -856,7 +856,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:271",
+        source: "pointwise.yaml:275",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -865,7 +865,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:271",
+        source: "pointwise.yaml:275",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -874,7 +874,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::maximum",
         node_name: "MaximumBackward0",
-        source: "pointwise.yaml:277",
+        source: "pointwise.yaml:281",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -883,7 +883,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::minimum",
         node_name: "MinimumBackward0",
-        source: "pointwise.yaml:283",
+        source: "pointwise.yaml:287",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -892,7 +892,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:297",
+        source: "pointwise.yaml:301",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -901,7 +901,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2_",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:297",
+        source: "pointwise.yaml:301",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -910,7 +910,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Tensor",
         node_name: "",
-        source: "pointwise.yaml:302",
+        source: "pointwise.yaml:306",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -919,7 +919,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:302",
+        source: "pointwise.yaml:306",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -928,7 +928,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar",
         node_name: "",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml:310",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -937,7 +937,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml:310",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -946,7 +946,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:309",
+        source: "pointwise.yaml:313",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -955,7 +955,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Tensor",
         node_name: "",
-        source: "pointwise.yaml:313",
+        source: "pointwise.yaml:317",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -964,7 +964,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:313",
+        source: "pointwise.yaml:317",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -973,7 +973,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar",
         node_name: "",
-        source: "pointwise.yaml:317",
+        source: "pointwise.yaml:321",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -982,7 +982,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:317",
+        source: "pointwise.yaml:321",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -991,7 +991,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:320",
+        source: "pointwise.yaml:324",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1000,7 +1000,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Tensor",
         node_name: "",
-        source: "pointwise.yaml:324",
+        source: "pointwise.yaml:328",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1009,7 +1009,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:324",
+        source: "pointwise.yaml:328",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1018,7 +1018,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar",
         node_name: "",
-        source: "pointwise.yaml:328",
+        source: "pointwise.yaml:332",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1027,7 +1027,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:328",
+        source: "pointwise.yaml:332",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1036,7 +1036,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:331",
+        source: "pointwise.yaml:335",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1045,7 +1045,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and",
         node_name: "",
-        source: "pointwise.yaml:353",
+        source: "pointwise.yaml:357",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1054,7 +1054,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and_",
         node_name: "",
-        source: "pointwise.yaml:353",
+        source: "pointwise.yaml:357",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1063,7 +1063,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or",
         node_name: "",
-        source: "pointwise.yaml:356",
+        source: "pointwise.yaml:360",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1072,7 +1072,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or_",
         node_name: "",
-        source: "pointwise.yaml:356",
+        source: "pointwise.yaml:360",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1081,7 +1081,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor",
         node_name: "",
-        source: "pointwise.yaml:359",
+        source: "pointwise.yaml:363",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1090,7 +1090,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor_",
         node_name: "",
-        source: "pointwise.yaml:359",
+        source: "pointwise.yaml:363",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1099,7 +1099,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Tensor",
         node_name: "",
-        source: "pointwise.yaml:364",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1108,7 +1108,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:364",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1117,7 +1117,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Scalar",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:372",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1126,7 +1126,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:372",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1135,7 +1135,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Tensor",
         node_name: "",
-        source: "pointwise.yaml:371",
+        source: "pointwise.yaml:375",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1144,7 +1144,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:371",
+        source: "pointwise.yaml:375",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1153,7 +1153,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Scalar",
         node_name: "",
-        source: "pointwise.yaml:375",
+        source: "pointwise.yaml:379",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1162,7 +1162,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:375",
+        source: "pointwise.yaml:379",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1171,7 +1171,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:378",
+        source: "pointwise.yaml:382",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1180,7 +1180,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:378",
+        source: "pointwise.yaml:382",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1189,7 +1189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:382",
+        source: "pointwise.yaml:386",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1198,7 +1198,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:382",
+        source: "pointwise.yaml:386",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1207,7 +1207,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Tensor",
         node_name: "",
-        source: "pointwise.yaml:385",
+        source: "pointwise.yaml:389",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1216,7 +1216,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:385",
+        source: "pointwise.yaml:389",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1225,7 +1225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Scalar",
         node_name: "",
-        source: "pointwise.yaml:389",
+        source: "pointwise.yaml:393",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1234,7 +1234,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:389",
+        source: "pointwise.yaml:393",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1243,7 +1243,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:392",
+        source: "pointwise.yaml:396",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1252,7 +1252,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:392",
+        source: "pointwise.yaml:396",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1261,7 +1261,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:396",
+        source: "pointwise.yaml:400",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1270,7 +1270,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:396",
+        source: "pointwise.yaml:400",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1279,7 +1279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Tensor",
         node_name: "",
-        source: "pointwise.yaml:399",
+        source: "pointwise.yaml:403",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1288,7 +1288,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:399",
+        source: "pointwise.yaml:403",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1297,7 +1297,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Scalar",
         node_name: "",
-        source: "pointwise.yaml:403",
+        source: "pointwise.yaml:407",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1306,7 +1306,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:403",
+        source: "pointwise.yaml:407",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1315,7 +1315,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:411",
+        source: "pointwise.yaml:415",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1331,7 +1331,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul_",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:411",
+        source: "pointwise.yaml:415",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1347,7 +1347,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:417",
+        source: "pointwise.yaml:421",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1362,7 +1362,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv_",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:417",
+        source: "pointwise.yaml:421",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1377,7 +1377,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:423",
+        source: "pointwise.yaml:427",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1386,7 +1386,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:423",
+        source: "pointwise.yaml:427",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1395,7 +1395,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:429",
+        source: "pointwise.yaml:433",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1408,7 +1408,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:429",
+        source: "pointwise.yaml:433",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1421,7 +1421,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:437",
+        source: "pointwise.yaml:441",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1434,7 +1434,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:437",
+        source: "pointwise.yaml:441",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1447,7 +1447,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:443",
+        source: "pointwise.yaml:447",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1460,7 +1460,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:443",
+        source: "pointwise.yaml:447",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1473,7 +1473,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:448",
+        source: "pointwise.yaml:452",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1482,7 +1482,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min_",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:448",
+        source: "pointwise.yaml:452",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1491,7 +1491,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:453",
+        source: "pointwise.yaml:457",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1500,7 +1500,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max_",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:453",
+        source: "pointwise.yaml:457",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1509,7 +1509,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:458",
+        source: "pointwise.yaml:462",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1522,7 +1522,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:474",
+        source: "pointwise.yaml:478",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1531,7 +1531,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:474",
+        source: "pointwise.yaml:478",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1540,7 +1540,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:479",
+        source: "pointwise.yaml:483",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1549,7 +1549,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:487",
+        source: "pointwise.yaml:491",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1558,7 +1558,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:496",
+        source: "pointwise.yaml:500",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1567,7 +1567,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:507",
+        source: "pointwise.yaml:511",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1576,7 +1576,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:511",
+        source: "pointwise.yaml:515",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1585,7 +1585,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:517",
+        source: "pointwise.yaml:521",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1594,7 +1594,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:521",
+        source: "pointwise.yaml:525",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1603,7 +1603,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:527",
+        source: "pointwise.yaml:531",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],

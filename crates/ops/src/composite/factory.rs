@@ -50,6 +50,19 @@ pub fn empty_memory_format(
     }
 }
 
+/// `aten::empty.out`
+pub fn empty_out(size: &[SymInt], memory_format: Option<MemoryFormat>, out: &Tensor) -> Result<Tensor> {
+    let size = sym::ints(size)?;
+    c10::check_sizes_nonnegative(&size)?;
+    match memory_format {
+        None | Some(MemoryFormat::Contiguous) => iter::resize_impl(out, &size, None)?,
+        Some(format) => {
+            iter::resize_impl(out, &size, Some(&compute_strides_for_memory_format(&size, format)?))?
+        }
+    }
+    Ok(out.clone())
+}
+
 /// `aten::empty_strided`
 pub fn empty_strided(
     size: &[SymInt],
@@ -498,11 +511,6 @@ pub fn to_other(
 /// `aten::type_as`
 pub fn type_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
     at::to_other(self_, other, false, false, None)
-}
-
-/// `aten::lift_fresh`
-pub fn lift_fresh(self_: &Tensor) -> Result<Tensor> {
-    Ok(self_.clone())
 }
 
 /// `aten::resize_`

@@ -67,6 +67,26 @@ pub fn add_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tens
     at::add_tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
 }
 
+/// `aten::add_.Scalar`
+pub fn add__scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
+    at::add__tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
+}
+
+/// `aten::sub_.Scalar`
+pub fn sub__scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
+    at::sub__tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
+}
+
+/// `aten::mul_.Scalar`
+pub fn mul__scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::mul__tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
+/// `aten::div_.Scalar`
+pub fn div__scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::div__tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
 /// `aten::sub.Scalar`
 pub fn sub_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tensor> {
     at::sub_tensor(self_, &wrapped_scalar_tensor(other)?, alpha)

@@ -186,8 +186,6 @@ pub mod handles {
         TypedOp::new("aten::to", "other");
     /// `aten::type_as`
     pub static TYPE_AS: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::type_as", "");
-    /// `aten::lift_fresh`
-    pub static LIFT_FRESH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::lift_fresh", "");
     /// `aten::resize_`
     pub static RESIZE_: TypedOp<(Tensor, Vec<SymInt>, Option<MemoryFormat>), Tensor> =
         TypedOp::new("aten::resize_", "");
@@ -636,12 +634,6 @@ pub mod calls {
     #[inline]
     pub fn type_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
         handles::TYPE_AS.call((self_, other))
-    }
-
-    /// `aten::lift_fresh(Tensor(a) self) -> Tensor(a)`
-    #[inline]
-    pub fn lift_fresh(self_: &Tensor) -> Result<Tensor> {
-        handles::LIFT_FRESH.call((self_,))
     }
 
     /// `aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)`
@@ -1161,12 +1153,6 @@ pub mod redispatch {
     #[inline]
     pub fn type_as(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
         handles::TYPE_AS.redispatch(keyset, (self_, other))
-    }
-
-    /// `aten::lift_fresh`
-    #[inline]
-    pub fn lift_fresh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
-        handles::LIFT_FRESH.redispatch(keyset, (self_,))
     }
 
     /// `aten::resize_`

@@ -2216,19 +2216,6 @@ pub static BINDINGS: &[Binding] = &[
         numbers_as_tensors: false,
     },
     Binding {
-        name: "lift_fresh",
-        namespaces: Namespaces::FUNCTION,
-        overloads: &[Overload {
-            op: Some("aten::lift_fresh"),
-            out: None,
-            namespaces: Namespaces::FUNCTION,
-            self_arg: None,
-        }],
-        return_fields: &[],
-        takes_requires_grad: false,
-        numbers_as_tensors: false,
-    },
-    Binding {
         name: "linear",
         namespaces: Namespaces::NN,
         overloads: &[Overload {

@@ -54,7 +54,6 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", &[]),
 ("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", &[]),
 ("aten::type_as(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", &["inplace_view"]),
 ("aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", &["inplace_view"]),
 ("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", &["inplace_view"]),
@@ -124,18 +123,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement("empty.out", &handles::EMPTY_OUT, EXPLICIT, |_, (size, memory_format, out)| {
-        structured::write_out(
-            "empty",
-            out,
-            &composite::factory::empty_memory_format(
-                size,
-                Some(out.dtype()),
-                Some(out.layout()),
-                Some(out.device()),
-                None,
-                memory_format,
-            )?,
-        )
+        composite::factory::empty_out(size, memory_format, out)
     })?;
     registrar.implement(
         "empty_strided",
@@ -621,9 +609,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     )?;
     registrar.implement("type_as", &handles::TYPE_AS, IMPLICIT, |_, (self_, other)| {
         composite::factory::type_as(self_, other)
-    })?;
-    registrar.implement("lift_fresh", &handles::LIFT_FRESH, EXPLICIT, |_, (self_,)| {
-        composite::factory::lift_fresh(self_)
     })?;
     registrar.implement("resize_", &handles::RESIZE_, EXPLICIT, |_, (self_, size, memory_format)| {
         composite::factory::resize_(self_, size, memory_format)

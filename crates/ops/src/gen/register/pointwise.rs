@@ -1367,7 +1367,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::add_scalar(self_, other, alpha)
     })?;
     registrar.implement("add_.Scalar", &handles::ADD__SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
-        structured::write_inplace("add_", self_, &composite::pointwise::add_scalar(self_, other, alpha)?)
+        composite::pointwise::add__scalar(self_, other, alpha)
     })?;
     registrar.implement("sub.Tensor", &handles::SUB_TENSOR, BACKENDS, |_, (self_, other, alpha)| {
         let mut outs = StructuredOutputs::functional(1);
@@ -1388,7 +1388,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::sub_scalar(self_, other, alpha)
     })?;
     registrar.implement("sub_.Scalar", &handles::SUB__SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
-        structured::write_inplace("sub_", self_, &composite::pointwise::sub_scalar(self_, other, alpha)?)
+        composite::pointwise::sub__scalar(self_, other, alpha)
     })?;
     registrar.implement(
         "subtract.Tensor",
@@ -1439,7 +1439,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::mul_scalar(self_, other)
     })?;
     registrar.implement("mul_.Scalar", &handles::MUL__SCALAR, EXPLICIT, |_, (self_, other)| {
-        structured::write_inplace("mul_", self_, &composite::pointwise::mul_scalar(self_, other)?)
+        composite::pointwise::mul__scalar(self_, other)
     })?;
     registrar.implement("multiply.Tensor", &handles::MULTIPLY_TENSOR, IMPLICIT, |_, (self_, other)| {
         composite::pointwise::multiply_tensor(self_, other)
@@ -1469,7 +1469,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::div_scalar(self_, other)
     })?;
     registrar.implement("div_.Scalar", &handles::DIV__SCALAR, EXPLICIT, |_, (self_, other)| {
-        structured::write_inplace("div_", self_, &composite::pointwise::div_scalar(self_, other)?)
+        composite::pointwise::div__scalar(self_, other)
     })?;
     registrar.implement(
         "div.Tensor_mode",
