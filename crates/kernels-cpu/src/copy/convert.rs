@@ -34,7 +34,10 @@ type Step = unsafe fn(*const u8, *mut u8, usize);
 unsafe fn direct<F: Stored, T: Stored>(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: the caller's promise; every bit pattern is a value of a `Raw` type.
     let (to, from) = unsafe {
-        (std::slice::from_raw_parts_mut(to.cast::<T::Raw>(), n), std::slice::from_raw_parts(from.cast::<F::Raw>(), n))
+        (
+            std::slice::from_raw_parts_mut(to.cast::<T::Raw>(), n),
+            std::slice::from_raw_parts(from.cast::<F::Raw>(), n),
+        )
     };
     convert_slice::<F, T>(to, from);
 }
@@ -44,7 +47,10 @@ unsafe fn direct<F: Stored, T: Stored>(from: *const u8, to: *mut u8, n: usize) {
 unsafe fn widen_half(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
     let (to, from) = unsafe {
-        (std::slice::from_raw_parts_mut(to.cast::<f32>(), n), std::slice::from_raw_parts(from.cast::<Half>(), n))
+        (
+            std::slice::from_raw_parts_mut(to.cast::<f32>(), n),
+            std::slice::from_raw_parts(from.cast::<Half>(), n),
+        )
     };
     from.convert_to_f32_slice(to);
 }
@@ -54,7 +60,10 @@ unsafe fn widen_half(from: *const u8, to: *mut u8, n: usize) {
 unsafe fn round_half(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: the caller's promise.
     let (to, from) = unsafe {
-        (std::slice::from_raw_parts_mut(to.cast::<Half>(), n), std::slice::from_raw_parts(from.cast::<f32>(), n))
+        (
+            std::slice::from_raw_parts_mut(to.cast::<Half>(), n),
+            std::slice::from_raw_parts(from.cast::<f32>(), n),
+        )
     };
     to.convert_from_f32_slice(from);
 }
@@ -112,10 +121,14 @@ fn next(from: ScalarType, to: ScalarType) -> Option<ScalarType> {
         (_, ComplexHalf | ComplexFloat | ComplexDouble) => next(from, part(to)),
         (Half | BFloat16, _) => Some(Float),
         (_, Half | BFloat16) => next(from, Float),
-        (Bool | Byte | Char | Short | Int | UInt16 | UInt32 | UInt64, Bool | Byte | Char | Short | Int | Long)
-        | (Bool | Byte | Char | Short | Int | UInt16 | UInt32 | UInt64, UInt16 | UInt32 | UInt64 | Float | Double) => {
-            Some(Long)
-        }
+        (
+            Bool | Byte | Char | Short | Int | UInt16 | UInt32 | UInt64,
+            Bool | Byte | Char | Short | Int | Long,
+        )
+        | (
+            Bool | Byte | Char | Short | Int | UInt16 | UInt32 | UInt64,
+            UInt16 | UInt32 | UInt64 | Float | Double,
+        ) => Some(Long),
         _ => None,
     }
 }
@@ -127,7 +140,11 @@ fn route(from: ScalarType, to: ScalarType) -> Result<Vec<Step>> {
     while at != to {
         let hop = next(at, to).and_then(|hop| step(at, hop).map(|step| (hop, step)));
         let Some((hop, step)) = hop else {
-            return Err(Error::not_implemented(format!("copy_: no conversion from {} to {}", from.name(), to.name())));
+            return Err(Error::not_implemented(format!(
+                "copy_: no conversion from {} to {}",
+                from.name(),
+                to.name()
+            )));
         };
         steps.push(step);
         at = hop;
@@ -227,14 +244,23 @@ fn convert_plane(steps: &[Step], from: Plane, to: Plane, total: usize) {
         from.rows(begin, count, |pointer, done, length| {
             // SAFETY: a row of the operand, and a buffer with room for a block.
             unsafe {
-                copy_row(from.size, pointer, from.inner, source.add(done * from.size), from.size as i64, length);
+                copy_row(
+                    from.size,
+                    pointer,
+                    from.inner,
+                    source.add(done * from.size),
+                    from.size as i64,
+                    length,
+                );
             }
         });
         // SAFETY: two buffers with room for a block; the first one was just filled.
         unsafe { walk(steps, source, from.size, target, to.size, count) };
         to.rows(begin, count, |pointer, done, length| {
             // SAFETY: as above.
-            unsafe { copy_row(to.size, target.add(done * to.size), to.size as i64, pointer, to.inner, length) };
+            unsafe {
+                copy_row(to.size, target.add(done * to.size), to.size as i64, pointer, to.inner, length)
+            };
         });
         begin += count;
     }

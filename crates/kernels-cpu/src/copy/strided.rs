@@ -20,7 +20,14 @@ pub(super) fn copy(iter: &TensorIterator) -> Result<()> {
 /// # Safety
 /// Both rows must lie in memory, and not overlap unless they are the same.
 #[inline]
-pub(crate) unsafe fn copy_row(size: usize, from: *const u8, from_stride: i64, to: *mut u8, to_stride: i64, n: usize) {
+pub(crate) unsafe fn copy_row(
+    size: usize,
+    from: *const u8,
+    from_stride: i64,
+    to: *mut u8,
+    to_stride: i64,
+    n: usize,
+) {
     if from_stride == size as i64 && to_stride == size as i64 {
         // SAFETY: the caller's promise; dense rows.
         unsafe { std::ptr::copy(from, to, n * size) };
@@ -61,7 +68,9 @@ unsafe fn copy_elements<T: Copy>(from: *const u8, from_stride: i64, to: *mut u8,
     let aligned = to.align_offset(std::mem::align_of::<T>()) == 0;
     if from_stride == 0 && to_stride == size as i64 && aligned {
         // SAFETY: the caller's promise; the row is dense and aligned, and every bit pattern is a `T`.
-        unsafe { splat(std::slice::from_raw_parts_mut(to.cast::<T>(), n), from.cast::<T>().read_unaligned()) };
+        unsafe {
+            splat(std::slice::from_raw_parts_mut(to.cast::<T>(), n), from.cast::<T>().read_unaligned())
+        };
         return;
     }
     for i in 0..n as isize {

@@ -15,7 +15,11 @@ pub(super) fn register() {
 
 fn local_scalar_dense_kernel(self_: &Tensor) -> Result<Scalar> {
     let address = Address(self_.const_data_ptr().cast_mut());
-    internal_assert!(self_.numel()? == 1 && !address.0.is_null(), "_local_scalar_dense of {:?}", self_.sizes()?);
+    internal_assert!(
+        self_.numel()? == 1 && !address.0.is_null(),
+        "_local_scalar_dense of {:?}",
+        self_.sizes()?
+    );
     Ok(dispatch!(self_.dtype(), "local_scalar_dense_kernel", EVERY, |T| {
         // SAFETY: the tensor has one element, of this dtype.
         Scalar::from_element(<T as Stored>::load(unsafe { address.read() }))

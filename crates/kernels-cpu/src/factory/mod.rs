@@ -6,7 +6,7 @@ mod range;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use fill::{element_bytes, ElementBytes};
+pub(crate) use fill::element_bytes;
 
 /// Registers the family.
 pub(crate) fn register() {

@@ -1,7 +1,6 @@
 use c10::{Complex, Element, Scalar, ScalarType};
 use iter::TensorIterator;
 
-
 use crate::test_tensor::{elements, kernel, layouts, tensor, with_threads, zeros};
 
 type Fill = fn(&TensorIterator, &Scalar) -> c10::Result<()>;
@@ -19,7 +18,10 @@ fn fill_writes_every_element_and_no_other() {
                     }
                     let iter = TensorIterator::nullary_op(&out).unwrap();
                     kernel::<Fill>("fill_kernel")(&iter, &Scalar::Int(value)).unwrap();
-                    assert!(elements::<T>(&out).iter().all(|&x| x == T::cast_from(value)), "{name} {sizes:?}");
+                    assert!(
+                        elements::<T>(&out).iter().all(|&x| x == T::cast_from(value)),
+                        "{name} {sizes:?}"
+                    );
                 }
             }
         }
@@ -87,6 +89,9 @@ fn item_reads_what_is_there() {
     let item = kernel::<fn(&c10::Tensor) -> c10::Result<Scalar>>("local_scalar_dense_kernel");
     assert!(item(&tensor(&[], &[2.5_f32])).unwrap().equal(2.5).unwrap());
     assert!(item(&tensor(&[1, 1], &[true])).unwrap().to_bool().unwrap());
-    assert_eq!(item(&tensor(&[1], &[Complex::new(1.0_f64, 2.0)])).unwrap().to_complex().unwrap(), Complex::new(1.0, 2.0));
+    assert_eq!(
+        item(&tensor(&[1], &[Complex::new(1.0_f64, 2.0)])).unwrap().to_complex().unwrap(),
+        Complex::new(1.0, 2.0)
+    );
     assert_eq!(item(&tensor(&[1], &[u64::MAX])).unwrap().to::<u64>().unwrap(), u64::MAX);
 }

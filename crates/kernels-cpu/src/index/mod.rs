@@ -1,0 +1,26 @@
+//! Kernels that move elements to or from places that other tensors name.
+//!
+//! Every index is checked before the address that it makes is used. Data moves by element size; only what adds knows
+//! dtypes. Where two indices may name one place, one thread handles both, in order: results do not depend on the
+//! number of threads.
+
+mod advanced;
+mod bounds;
+mod index_add;
+mod index_select;
+mod lines;
+mod masked_fill;
+mod nonzero;
+mod scatter_gather;
+#[cfg(test)]
+mod tests;
+
+/// Registers the family.
+pub(crate) fn register() {
+    advanced::register();
+    index_add::register();
+    index_select::register();
+    masked_fill::register();
+    nonzero::register();
+    scatter_gather::register();
+}
