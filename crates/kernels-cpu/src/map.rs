@@ -1,8 +1,8 @@
 //! Elementwise functions as block kernels.
 //!
 //! A scalar formula becomes a kernel by `unary`, `binary` or `ternary`: the loop over it is compiled for each
-//! instruction tier (see [`crate::vec`]) and fed by [`crate::loops`]. A formula is a closure, or a type with
-//! [`Map1`] where it needs to know whether the tier has fused multiply-add.
+//! instruction tier (see [`crate::vec`]) and fed by [`crate::loops`]. A formula is a closure; an elementary function,
+//! which needs to know whether the tier has fused multiply-add, is a type with [`Map1`] and goes through `function`.
 
 use c10::{Element, Result};
 use iter::TensorIterator;
@@ -52,23 +52,27 @@ impl Stored for bool {
     }
 }
 
-/// A function of one element.
+/// A function of one element that does enough arithmetic to care about the tier.
 pub(crate) trait Map1<I, O>: Copy + Sync {
     /// The value.
     fn call<A: Arith>(self, a: I) -> O;
 }
 
-impl<I, O, F: Fn(I) -> O + Copy + Sync> Map1<I, O> for F {
-    #[inline(always)]
-    fn call<A: Arith>(self, a: I) -> O {
-        self(a)
+tiered! {
+    fn map_function<I, O, F>(out: &mut [O::Raw], a: &[I::Raw], f: F)
+    where { I: Stored, O: Stored, F: Map1<I, O> } => A {
+        for (out, &a) in out.iter_mut().zip(a) {
+            *out = f.call::<A>(I::load(a)).store();
+        }
     }
 }
 
-tiered! {
-    fn map1<I, O, F>(out: &mut [O::Raw], a: &[I::Raw], f: F) where { I: Stored, O: Stored, F: Map1<I, O> } => A {
+tiered! { memory_bound:
+    fn map1<I, O, F>(out: &mut [O::Raw], a: &[I::Raw], f: F)
+    where { I: Stored, O: Stored, F: Fn(I) -> O + Copy } => A {
+        let _ = std::marker::PhantomData::<A>;
         for (out, &a) in out.iter_mut().zip(a) {
-            *out = f.call::<A>(I::load(a)).store();
+            *out = f(I::load(a)).store();
         }
     }
     fn map2<I, J, O, F>(out: &mut [O::Raw], a: &[I::Raw], b: &[J::Raw], f: F)
@@ -110,13 +114,27 @@ fn grain(cost: usize) -> usize {
 pub(crate) fn unary<I: Stored, O: Stored>(
     iter: &TensorIterator,
     cost: usize,
-    f: impl Map1<I, O>,
+    f: impl Fn(I) -> O + Copy + Sync,
 ) -> Result<()> {
     run(
         iter,
         // SAFETY: Note [Block kernels]: the pointers are contiguous blocks of the operands' compute dtypes, which
         // the caller's dtype switch matched to I and O; an output is not aliased.
         &|data, n| unsafe { map1::<I, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), f) },
+        grain(cost),
+    )
+}
+
+/// `out = f(a)` for an elementary function.
+pub(crate) fn function<I: Stored, O: Stored>(
+    iter: &TensorIterator,
+    cost: usize,
+    f: impl Map1<I, O>,
+) -> Result<()> {
+    run(
+        iter,
+        // SAFETY: as in `unary`.
+        &|data, n| unsafe { map_function::<I, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), f) },
         grain(cost),
     )
 }

@@ -17,7 +17,7 @@ use crate::vec::tiered;
 /// Elements converted at a time when there are dtypes in between.
 const BLOCK: usize = 256;
 
-tiered! {
+tiered! { memory_bound:
     fn convert_slice<F, T>(out: &mut [T::Raw], a: &[F::Raw]) where { F: Stored, T: Stored } => A {
         let _ = std::marker::PhantomData::<A>;
         for (out, &a) in out.iter_mut().zip(a) {

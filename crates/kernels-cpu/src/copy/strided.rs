@@ -52,7 +52,7 @@ pub(crate) unsafe fn copy_row(
     }
 }
 
-tiered! {
+tiered! { memory_bound:
     fn splat<T>(out: &mut [T], value: T) where { T: Copy } => A {
         let _ = std::marker::PhantomData::<A>;
         for out in out {

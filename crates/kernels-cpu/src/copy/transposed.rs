@@ -96,7 +96,7 @@ impl Plan {
     }
 }
 
-tiered! {
+tiered! { memory_bound:
     /// Transposes blocks of 8 × 8, whose loads and stores are rows of registers.
     fn tile<T>(to: *mut u8, to_stride: isize, from: *const u8, from_stride: isize, sides: [usize; 2])
     where { T: Copy + Default } => A {

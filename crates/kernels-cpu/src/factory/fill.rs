@@ -47,7 +47,7 @@ pub(crate) fn element_bytes(value: &Scalar, dtype: ScalarType, name: &'static st
     }
 }
 
-tiered! {
+tiered! { memory_bound:
     fn fill_slice<W>(out: &mut [W], value: W) where { W: Copy } => A {
         let _ = std::marker::PhantomData::<A>;
         for out in out {

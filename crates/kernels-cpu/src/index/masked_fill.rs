@@ -15,7 +15,7 @@ pub(super) fn register() {
     }
 }
 
-tiered! {
+tiered! { memory_bound:
     fn fill_dense<W>(out: &mut [W], mask: &[u8], value: W) where { W: Copy } => A {
         let _ = std::marker::PhantomData::<A>;
         // Written back either way: a selection vectorizes, a branch does not.

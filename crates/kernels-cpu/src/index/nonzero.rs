@@ -17,7 +17,7 @@ pub(super) fn register() {
 /// Elements of a piece. Each piece counts for itself.
 const PIECE: usize = parallel::GRAIN_SIZE;
 
-tiered! {
+tiered! { memory_bound:
     fn count<W, F>(elements: &[W], is_nonzero: F) -> usize where { W: Copy, F: Fn(W) -> bool } => A {
         let _ = std::marker::PhantomData::<A>;
         // Short sums stay in narrow lanes.

@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 use crate::dispatch::dispatch;
 use crate::loops::compute_dtype;
-use crate::map::{unary, Map1};
+use crate::map::{function, Map1};
 use crate::vec::math::Arith;
 
 /// A function given by its formulas per dtype. Complex numbers of single precision compute in double.
@@ -55,7 +55,7 @@ impl<F: FloatFunction> Map1<Complex<f32>, Complex<f32>> for Formula<F> {
 pub(super) fn run<F: FloatFunction>(iter: &TensorIterator, name: &'static str) -> Result<()> {
     let formula = Formula::<F>(std::marker::PhantomData);
     dispatch!(compute_dtype(iter.common_dtype()), name, FLOATING_AND_COMPLEX, |T| {
-        unary::<T, T>(iter, F::COST, formula)
+        function::<T, T>(iter, F::COST, formula)
     })
 }
 

@@ -140,7 +140,7 @@ fn search_range<T: Ordered, const LARGEST: bool>(
     (key, found)
 }
 
-tiered! {
+tiered! { memory_bound:
     /// Lets the elements of row `index` compete with the winners of their columns.
     fn compete<T, E>(keys: &mut [T::Key], indices: &mut [i64], row: &[T::Raw], index: i64, beats: E)
     where { T: Ordered, E: Fn(T::Key, T::Key) -> bool } => A {

@@ -9,4 +9,4 @@ pub mod math;
 mod tiered;
 
 pub use capability::{capability, CpuCapability};
-pub(crate) use tiered::tiered;
+pub(crate) use tiered::{tier_instance, tier_instances, tiered, tiered_functions};

@@ -14,8 +14,22 @@
 ///     }
 /// }
 /// ```
+///
+/// Loops that wait for memory rather than for arithmetic gain nothing from registers wider than AVX2's, and there are
+/// hundreds of them: `tiered! { memory_bound: … }` leaves their AVX-512 instances out.
 macro_rules! tiered {
-    ($(
+    (memory_bound: $($functions:tt)*) => {
+        $crate::vec::tiered_functions! { [avx2] $($functions)* }
+    };
+    ($($functions:tt)*) => {
+        $crate::vec::tiered_functions! { [avx512 avx2] $($functions)* }
+    };
+}
+
+/// The functions of `tiered!`; the tiers come widest first. What each tier's instance needs is said twice, taken
+/// apart for the function itself and as one token tree for the instances, because repetitions do not nest.
+macro_rules! tiered_functions {
+    ($tiers:tt $(
         $(#[$attr:meta])*
         $vis:vis fn $name:ident $(<$($gen:ident),*>)? ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)?
         $(where { $($bounds:tt)* })? => $A:ident $body:block
@@ -28,29 +42,50 @@ macro_rules! tiered {
             #[allow(clippy::too_many_arguments)]
             fn body<$A: $crate::vec::math::Arith, $($($gen),*)?>($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? $body
 
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                #[allow(clippy::too_many_arguments)]
-                fn avx2 $(<$($gen),*>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
-                    body::<$crate::vec::math::Fused, $($($gen),*)?>($($arg),*)
-                }
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
-                #[allow(clippy::too_many_arguments)]
-                fn avx512 $(<$($gen),*>)? ($($arg: $ty),*) $(-> $ret)? $(where $($bounds)*)? {
-                    body::<$crate::vec::math::Fused, $($($gen),*)?>($($arg),*)
-                }
-                match $crate::vec::capability() {
-                    // SAFETY: `capability` names AVX-512 only if the CPU was asked and has these features.
-                    $crate::vec::CpuCapability::Avx512 => return unsafe { avx512 $(::<$($gen),*>)? ($($arg),*) },
-                    // SAFETY: as above, for AVX2.
-                    $crate::vec::CpuCapability::Avx2 => return unsafe { avx2 $(::<$($gen),*>)? ($($arg),*) },
-                    $crate::vec::CpuCapability::Default => {}
-                }
+            $crate::vec::tier_instances! {
+                $tiers [$($($gen),*)?] [$($arg: $ty),*] [$(-> $ret)?] [$($($bounds)*)?]
             }
             body::<$crate::vec::math::Unfused, $($($gen),*)?>($($arg),*)
         }
     )*};
 }
 
-pub(crate) use tiered;
+/// The body once more for each tier, and the jump there.
+macro_rules! tier_instances {
+    ([] $($signature:tt)*) => {};
+    ([$tier:ident $($rest:ident)*] [$($gen:ident),*] [$($arg:ident : $ty:ty),*] [$($ret:tt)*] [$($bounds:tt)*]) => {
+        $crate::vec::tier_instance! { $tier [$($gen),*] [$($arg: $ty),*] [$($ret)*] [$($bounds)*] }
+        $crate::vec::tier_instances! { [$($rest)*] [$($gen),*] [$($arg: $ty),*] [$($ret)*] [$($bounds)*] }
+    };
+}
+
+macro_rules! tier_instance {
+    (avx512 $($signature:tt)*) => {
+        $crate::vec::tier_instance! {
+            @instance avx512 Avx512 "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt"
+            $($signature)*
+        }
+    };
+    (avx2 $($signature:tt)*) => {
+        $crate::vec::tier_instance! { @instance avx2 Avx2 "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt" $($signature)* }
+    };
+    (
+        @instance $tier:ident $capability:ident $features:literal
+        [$($gen:ident),*] [$($arg:ident : $ty:ty),*] [$($ret:tt)*] [$($bounds:tt)*]
+    ) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $features)]
+        #[allow(clippy::too_many_arguments)]
+        fn $tier<$($gen),*>($($arg: $ty),*) $($ret)* where $($bounds)* {
+            body::<$crate::vec::math::Fused, $($gen),*>($($arg),*)
+        }
+        #[cfg(target_arch = "x86_64")]
+        if $crate::vec::capability() >= $crate::vec::CpuCapability::$capability {
+            // SAFETY: `capability` names a tier only if the CPU was asked and has its features and those of the
+            // tiers below it.
+            return unsafe { $tier::<$($gen),*>($($arg),*) };
+        }
+    };
+}
+
+pub(crate) use {tier_instance, tier_instances, tiered, tiered_functions};

@@ -6,7 +6,13 @@ use std::ops::Range;
 const POINTS: u32 = 200_000;
 
 /// Checks a single-precision function against a double-precision one, whose own error does not show here.
-pub fn check32(name: &str, range: Range<f32>, f: impl Fn(f32) -> f32, exact: impl Fn(f64) -> f64, limit: f64) {
+pub fn check32(
+    name: &str,
+    range: Range<f32>,
+    f: impl Fn(f32) -> f32,
+    exact: impl Fn(f64) -> f64,
+    limit: f64,
+) {
     let mut worst = (0.0, 0.0f32);
     for i in 0..=POINTS {
         let x = range.start + (range.end - range.start) * (i as f32 / POINTS as f32);
@@ -21,7 +27,13 @@ pub fn check32(name: &str, range: Range<f32>, f: impl Fn(f32) -> f32, exact: imp
 }
 
 /// Checks a double-precision function against the platform's, which is within one ULP itself.
-pub fn check64(name: &str, range: Range<f64>, f: impl Fn(f64) -> f64, platform: impl Fn(f64) -> f64, limit: f64) {
+pub fn check64(
+    name: &str,
+    range: Range<f64>,
+    f: impl Fn(f64) -> f64,
+    platform: impl Fn(f64) -> f64,
+    limit: f64,
+) {
     let mut worst = (0.0, 0.0f64);
     for i in 0..=POINTS {
         let x = range.start + (range.end - range.start) * (f64::from(i) / f64::from(POINTS));
