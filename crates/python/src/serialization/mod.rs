@@ -1,0 +1,17 @@
+//! Checkpoint files for `ptr.save` and `ptr.load`, over the `serialize` crate.
+//!
+//! Python decides what is saved and how tensors are rebuilt (`ptr/serialization.py`); containers, pickles and the check of what
+//! a file may name are Rust's.
+
+mod error;
+mod reader;
+mod unpickle;
+mod writer;
+
+use pyo3::prelude::*;
+
+/// Adds the classes.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    reader::register(module)?;
+    writer::register(module)
+}

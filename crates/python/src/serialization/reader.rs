@@ -1,0 +1,159 @@
+//! `_C._ArchiveReader`: an opened checkpoint file of either format.
+
+use std::path::PathBuf;
+
+use c10::{DataPtr, Device, DeviceType, Storage};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serialize::{Archive, ByteOrder, Bytes, FileKind, GlobalPolicy, OpenOptions, Pickler, StorageRecord, Unpickler};
+
+use super::error::to_python;
+use super::unpickle::{self, Callbacks};
+use crate::raw::Res;
+
+/// An opened checkpoint.
+#[pyclass(name = "_ArchiveReader", module = "ptr._C", frozen, skip_from_py_object)]
+struct ArchiveReader {
+    archive: Archive,
+    mmap: bool,
+}
+
+#[pymethods]
+impl ArchiveReader {
+    /// Opens a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf, mmap: bool) -> PyResult<Self> {
+        // Mapped in any case: pages are read when they are copied. Without `mmap` nothing keeps the file.
+        let options = OpenOptions { verify_storages: !mmap, ..OpenOptions::default() };
+        let archive = py.detach(|| Archive::open_with(path, options)).map_err(|e| to_python(&e))?;
+        Ok(ArchiveReader { archive, mmap })
+    }
+
+    /// Opens a file that is in memory.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        let data = data.to_vec();
+        let archive = py.detach(|| Archive::from_vec(data)).map_err(|e| to_python(&e))?;
+        Ok(ArchiveReader { archive, mmap: false })
+    }
+
+    /// `"zip"` or `"legacy"`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.archive.kind() {
+            FileKind::Legacy => "legacy",
+            _ => "zip",
+        }
+    }
+
+    /// `"little"` or `"big"`.
+    #[getter]
+    fn byteorder(&self) -> &'static str {
+        match self.archive.byte_order() {
+            ByteOrder::Little => "little",
+            ByteOrder::Big => "big",
+        }
+    }
+
+    /// The pickle as it is in the file.
+    fn pickle_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?))
+    }
+
+    /// Names of all records.
+    fn record_names(&self) -> Vec<&str> {
+        self.archive.record_names().collect()
+    }
+
+    /// Whether there is a record of this name.
+    fn has_record(&self, name: &str) -> bool {
+        self.archive.has_record(name)
+    }
+
+    /// The content of a record.
+    fn record<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(PyBytes::new(py, &self.archive.record(name).map_err(|e| to_python(&e))?))
+    }
+
+    /// Names of the globals that the pickle mentions and a weights-only load refuses.
+    fn unsafe_globals(&self) -> PyResult<Vec<String>> {
+        let pickle = self.archive.load_with(&GlobalPolicy::any()).map_err(|e| to_python(&e))?;
+        let mut names = Vec::new();
+        for id in pickle.ids() {
+            if let Some((module, name)) = pickle.as_global(id) {
+                let full_name = format!("{module}.{name}");
+                if !serialize::is_allowed(module, name) && !names.contains(&full_name) {
+                    names.push(full_name);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    /// Reads the pickle, which may name only what weights consist of and the names in `safe_globals`.
+    fn load_weights<'py>(
+        &self,
+        py: Python<'py>,
+        safe_globals: Vec<String>,
+        find_global: &Bound<'py, PyAny>,
+        persistent_load: &Bound<'py, PyAny>,
+        new_object: &Bound<'py, PyAny>,
+        set_state: &Bound<'py, PyAny>,
+    ) -> Res<Bound<'py, PyAny>> {
+        let policy = safe_globals.into_iter().fold(GlobalPolicy::weights_only(), GlobalPolicy::allow);
+        let pickle = py.detach(|| self.archive.load_with(&policy)).map_err(|e| to_python(&e))?;
+        unpickle::build(py, &pickle, &Callbacks { find_global, persistent_load, new_object, set_state })
+    }
+
+    /// The bytes of a storage on the host, in this machine's byte order: `numel` elements of the storage class's dtype.
+    /// `element_dtype` is the dtype of the tensors over it, which decides what to swap.
+    fn read_storage<'py>(
+        &self,
+        py: Python<'py>,
+        key: &str,
+        storage_type: &str,
+        dtype: &str,
+        numel: u64,
+        element_dtype: &str,
+    ) -> Res<Bound<'py, PyAny>> {
+        let record = StorageRecord {
+            storage_type: storage_type.to_owned(),
+            dtype: dtype.to_owned(),
+            key: key.to_owned(),
+            location: "cpu".to_owned(),
+            numel,
+            view: None,
+        };
+        let bytes = py.detach(|| self.archive.native_storage_for(&record, element_dtype)).map_err(|e| to_python(&e))?;
+        let storage = if self.mmap && bytes.is_mapped() { over_map(bytes) } else { py.detach(|| copy_of(&bytes))? };
+        crate::storage::wrap(py, storage)
+    }
+}
+
+/// A storage over a private map: writes copy pages and never reach the file.
+fn over_map(bytes: Bytes) -> Storage {
+    let (data, nbytes) = (bytes.as_ptr().cast_mut(), bytes.len());
+    let data = DataPtr::from_owner(data, bytes, Device::new(DeviceType::CPU, -1));
+    Storage::from_data_ptr(data, nbytes, None, false)
+}
+
+fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
+    let storage = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, true)?;
+    if !bytes.is_empty() {
+        // SAFETY: a fresh storage of this many bytes.
+        unsafe { std::ptr::copy_nonoverlapping(Bytes::as_ptr(bytes), storage.data_ptr(), bytes.len()) };
+    }
+    Ok(storage)
+}
+
+/// A pickle with its globals in PyTorch's spelling, in protocol 2.
+#[pyfunction]
+fn _normalize_pickle<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let pickle = Unpickler::new().policy(GlobalPolicy::any()).load(data).map_err(|e| to_python(&e))?;
+    Ok(PyBytes::new(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?))
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<ArchiveReader>()?;
+    module.add_function(wrap_pyfunction!(_normalize_pickle, module)?)
+}

@@ -1,0 +1,155 @@
+//! `_C._ArchiveWriter`: writes a checkpoint to a path or to a Python file object.
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use c10::DeviceType;
+use parking_lot::Mutex;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serialize::{ArchiveWriter, AtomicFile, SerializeError};
+
+use super::error::to_python;
+use crate::raw::Res;
+
+/// A Python file object as a sink.
+struct PyFile(Py<PyAny>);
+
+impl Write for PyFile {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Python::attach(|py| {
+            let written = self.0.bind(py).call_method1("write", (PyBytes::new(py, data),)).map_err(io::Error::other)?;
+            // Raw files may write less; others write everything and may return nothing.
+            Ok(written.extract::<usize>().map_or(data.len(), |n| n.min(data.len())))
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Python::attach(|py| match self.0.bind(py).call_method0("flush") {
+            Ok(_) => Ok(()),
+            // A sink that cannot be flushed needs no flushing.
+            Err(error) if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(py) => Ok(()),
+            Err(error) => Err(io::Error::other(error)),
+        })
+    }
+}
+
+enum Sink {
+    /// Replaces the file when everything is written; until then the old one stays.
+    Path(ArchiveWriter<BufWriter<AtomicFile>>),
+    File(ArchiveWriter<BufWriter<PyFile>>),
+}
+
+impl Sink {
+    fn write_preamble(&mut self, pickle: &[u8]) -> Result<(), SerializeError> {
+        match self {
+            Sink::Path(writer) => writer.write_preamble(pickle),
+            Sink::File(writer) => writer.write_preamble(pickle),
+        }
+    }
+
+    fn write_storage(&mut self, key: &str, data: &[u8]) -> Result<(), SerializeError> {
+        match self {
+            Sink::Path(writer) => writer.write_storage(key, data),
+            Sink::File(writer) => writer.write_storage(key, data),
+        }
+    }
+
+    fn write_record(&mut self, name: &str, data: &[u8]) -> Result<(), SerializeError> {
+        match self {
+            Sink::Path(writer) => writer.write_record(name, data),
+            Sink::File(writer) => writer.write_record(name, data),
+        }
+    }
+
+    fn commit(self) -> Result<(), SerializeError> {
+        match self {
+            Sink::Path(writer) => writer.commit(),
+            Sink::File(writer) => writer.finish()?.flush().map_err(|e| SerializeError::io("flush the file", e)),
+        }
+    }
+}
+
+/// An archive that is being written.
+#[pyclass(name = "_ArchiveWriter", module = "ptr._C", frozen, skip_from_py_object)]
+struct PyArchiveWriter {
+    sink: Mutex<Option<Sink>>,
+}
+
+impl PyArchiveWriter {
+    fn with(&self, py: Python<'_>, body: impl FnOnce(&mut Sink) -> Result<(), SerializeError> + Send) -> PyResult<()> {
+        // Taken out meanwhile: a Python file object may come back here.
+        let Some(mut sink) = self.sink.lock().take() else {
+            return Err(PyRuntimeError::new_err("the archive is closed, or in use"));
+        };
+        let result = py.detach(|| body(&mut sink));
+        *self.sink.lock() = Some(sink);
+        result.map_err(|e| to_python(&e))
+    }
+}
+
+#[pymethods]
+impl PyArchiveWriter {
+    /// Starts an archive that will replace the file at `path`.
+    #[staticmethod]
+    fn to_path(path: PathBuf) -> PyResult<Self> {
+        let writer = ArchiveWriter::create(path).map_err(|e| to_python(&e))?;
+        Ok(PyArchiveWriter { sink: Mutex::new(Some(Sink::Path(writer))) })
+    }
+
+    /// Starts an archive that is written to a file object.
+    #[staticmethod]
+    fn to_file(file: Py<PyAny>) -> PyResult<Self> {
+        let writer = ArchiveWriter::new(BufWriter::new(PyFile(file)), "archive").map_err(|e| to_python(&e))?;
+        Ok(PyArchiveWriter { sink: Mutex::new(Some(Sink::File(writer))) })
+    }
+
+    /// The pickle and what describes the format.
+    fn write_preamble(&self, py: Python<'_>, pickle: &[u8]) -> PyResult<()> {
+        self.with(py, |sink| sink.write_preamble(pickle))
+    }
+
+    /// The bytes of a storage.
+    fn write_storage(&self, py: Python<'_>, key: &str, storage: &Bound<'_, PyAny>) -> Res<()> {
+        let Some(storage) = crate::storage::extract(storage) else {
+            let found = storage.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("write_storage: expected a storage, got {found}")).into());
+        };
+        if storage.device().type_ != DeviceType::CPU {
+            let text = format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
+            return Err(PyRuntimeError::new_err(text).into());
+        }
+        let nbytes = storage.nbytes();
+        let data: &[u8] = match nbytes {
+            0 => &[],
+            // SAFETY: a storage on the host has `nbytes` bytes, and `storage` keeps it. A concurrent writer could tear
+            // what is saved, as in PyTorch.
+            _ => unsafe { std::slice::from_raw_parts(storage.const_data(), nbytes) },
+        };
+        Ok(self.with(py, |sink| sink.write_storage(key, data))?)
+    }
+
+    /// Another record.
+    fn write_record(&self, py: Python<'_>, name: &str, data: &[u8]) -> PyResult<()> {
+        self.with(py, |sink| sink.write_record(name, data))
+    }
+
+    /// Finishes the archive and, for a path, puts it in place.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(sink) = self.sink.lock().take() else {
+            return Err(PyRuntimeError::new_err("the archive is closed, or in use"));
+        };
+        py.detach(|| sink.commit()).map_err(|e| to_python(&e))
+    }
+
+    /// Gives up: the file that was there stays.
+    fn abandon(&self) {
+        let sink = self.sink.lock().take();
+        drop(sink);
+    }
+}
+
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyArchiveWriter>()
+}
