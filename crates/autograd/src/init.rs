@@ -8,22 +8,10 @@ use dispatch::{list_operators, KernelFunction, Library, LibraryKind, OperatorHan
 use crate::ad_inplace_or_view::ad_inplace_or_view_kernel;
 use crate::anomaly_mode;
 use crate::autograd_meta::AutogradMeta;
-use crate::derivative_entry::DerivativeEntry;
 use crate::fallback::autograd_fallback;
 use crate::gen;
 use crate::kernel::autograd_kernel;
 use crate::saved_tensor_hooks;
-
-/// Operators that give no gradient though they return floating point tensors of their own.
-static DETACH: DerivativeEntry = DerivativeEntry {
-    op: "aten::detach",
-    node_name: "",
-    source: "init.rs",
-    differentiable: &[],
-    saved: &[],
-    output_differentiability: &[false],
-    backward: |_| Ok(()),
-};
 
 /// Registers all kernels, once. Call it when the operators are defined.
 pub fn init() -> Result<()> {
@@ -35,15 +23,11 @@ fn register_all() -> Result<()> {
     c10::set_autograd_meta_factory(|| Box::<AutogradMeta>::default());
     anomaly_mode::register_tls_extension();
     saved_tensor_hooks::register_tls_extension();
+    iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child);
 
     let mut library = Library::new(LibraryKind::Impl, "aten");
-    let mut has_detach = false;
     for entry in gen::all().iter().copied().flatten() {
-        has_detach |= entry.op == DETACH.op;
         library.impl_(entry.op, DispatchKey::Autograd, autograd_kernel(entry))?;
-    }
-    if !has_detach {
-        library.impl_(DETACH.op, DispatchKey::Autograd, autograd_kernel(&DETACH))?;
     }
     for op in list_operators() {
         // Operators of others register themselves: see `register_ad_inplace_or_view`.

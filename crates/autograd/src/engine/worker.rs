@@ -51,7 +51,7 @@ fn state() -> &'static EngineState {
 /// Starts afresh in a child process, which has none of the parent's threads. What they held is left alone: a lock
 /// among it may never be released.
 pub fn after_fork_in_child() {
-    STATE.store(Box::into_raw(Box::default()), Ordering::Release);
+    STATE.store(std::ptr::null_mut(), Ordering::Release);
 }
 
 /// The number of a device's thread.
