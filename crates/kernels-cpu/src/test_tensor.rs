@@ -1,6 +1,8 @@
 //! Tensors for tests: every layout of a shape, and their elements one at a time.
 
-use c10::{compute_contiguous_strides, empty_cpu, DeviceType, DimVector, Element, ScalarType, Tensor, TensorImpl};
+use c10::{
+    compute_contiguous_strides, empty_cpu, DeviceType, DimVector, Element, ScalarType, Tensor, TensorImpl,
+};
 use iter::parallel;
 
 /// A view with other sizes and strides.
@@ -46,7 +48,10 @@ pub(crate) fn layouts(sizes: &[i64], dtype: ScalarType) -> Vec<(&'static str, Te
         let strides: DimVector = dense.iter().map(|stride| stride * 2).collect();
         result.push(("sliced", as_strided(&zeros(&wide, dtype), sizes, &strides, 1)));
         let padded: DimVector = sizes.iter().map(|size| size + 3).collect();
-        result.push(("offset", as_strided(&zeros(&padded, dtype), sizes, &compute_contiguous_strides(&padded), 3)));
+        result.push((
+            "offset",
+            as_strided(&zeros(&padded, dtype), sizes, &compute_contiguous_strides(&padded), 3),
+        ));
         let mut expanded = compute_contiguous_strides(sizes);
         expanded[ndim - 1] = 0;
         result.push(("expanded", as_strided(&zeros(sizes, dtype), sizes, &expanded, 0)));

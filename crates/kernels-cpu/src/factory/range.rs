@@ -52,7 +52,7 @@ impl Progression for Complex<f64> {
     }
 }
 
-tiered! {
+tiered! { memory_bound:
     /// `out[k] = start + step * (first + stride * k)`.
     fn progression<P, T>(out: &mut [T], start: P, step: P, first: i64, stride: i64)
     where { P: Progression, T: Element } => A {

@@ -6,14 +6,6 @@ use crate::reduce::monoid::Monoid;
 use crate::vec::tiered;
 
 tiered! {
-    /// `max = max(max, row)`; NaN wins.
-    pub(super) fn max_into<C>(max: &mut [C], row: &[C]) where { C: Real } => A {
-        let _ = std::marker::PhantomData::<A>;
-        for (max, &x) in max.iter_mut().zip(row) {
-            *max = Extremum::<C, true>::join(*max, x);
-        }
-    }
-
     /// `row = exp(row − shift)`, `sum = sum + row`.
     pub(super) fn exp_into<C>(row: &mut [C], shift: &[C], sum: &mut [C]) where { C: Real } => A {
         for ((x, &shift), sum) in row.iter_mut().zip(shift).zip(sum) {
@@ -26,6 +18,28 @@ tiered! {
     pub(super) fn exp_sum_into<C>(row: &[C], shift: &[C], sum: &mut [C]) where { C: Real } => A {
         for ((&x, &shift), sum) in row.iter().zip(shift).zip(sum) {
             *sum = *sum + Real::exp::<A>(x - shift);
+        }
+    }
+
+    /// `out = grad − exp(output) · sum`.
+    pub(super) fn log_softmax_gradient<T>(
+        out: &mut [T],
+        grad: &[T::Compute],
+        output: &[T::Compute],
+        sum: &[T::Compute],
+    ) where { T: Floating } => A {
+        for (((out, &grad), &output), &sum) in out.iter_mut().zip(grad).zip(output).zip(sum) {
+            *out = T::lower(grad - Real::exp::<A>(output) * sum);
+        }
+    }
+}
+
+tiered! { memory_bound:
+    /// `max = max(max, row)`; NaN wins.
+    pub(super) fn max_into<C>(max: &mut [C], row: &[C]) where { C: Real } => A {
+        let _ = std::marker::PhantomData::<A>;
+        for (max, &x) in max.iter_mut().zip(row) {
+            *max = Extremum::<C, true>::join(*max, x);
         }
     }
 
@@ -68,18 +82,6 @@ tiered! {
         let _ = std::marker::PhantomData::<A>;
         for (((out, &grad), &output), &sum) in out.iter_mut().zip(grad).zip(output).zip(sum) {
             *out = T::lower((grad - sum) * output);
-        }
-    }
-
-    /// `out = grad − exp(output) · sum`.
-    pub(super) fn log_softmax_gradient<T>(
-        out: &mut [T],
-        grad: &[T::Compute],
-        output: &[T::Compute],
-        sum: &[T::Compute],
-    ) where { T: Floating } => A {
-        for (((out, &grad), &output), &sum) in out.iter_mut().zip(grad).zip(output).zip(sum) {
-            *out = T::lower(grad - Real::exp::<A>(output) * sum);
         }
     }
 }

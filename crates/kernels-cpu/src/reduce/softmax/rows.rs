@@ -18,14 +18,6 @@ macro_rules! tree {
 }
 
 tiered! {
-    /// To the compute type.
-    pub(super) fn lift_row<T>(out: &mut [T::Compute], row: &[T]) where { T: Floating } => A {
-        let _ = std::marker::PhantomData::<A>;
-        for (out, &x) in out.iter_mut().zip(row) {
-            *out = x.lift();
-        }
-    }
-
     /// `row = exp(row − shift)`, and its sum.
     fn exp_block<C>(row: &mut [C], shift: C) -> C where { C: Real } => A {
         let mut lanes = [C::zero(); LANES];
@@ -59,6 +51,28 @@ tiered! {
             *lane = *lane + Real::exp::<A>(x - shift);
         }
         tree!(lanes; 32 16 8 4 2 1)
+    }
+
+    /// `out = grad − exp(output) · sum`.
+    pub(super) fn log_softmax_gradient<T>(
+        out: &mut [T],
+        grad: &[T::Compute],
+        output: &[T::Compute],
+        sum: T::Compute,
+    ) where { T: Floating } => A {
+        for ((out, &grad), &output) in out.iter_mut().zip(grad).zip(output) {
+            *out = T::lower(grad - Real::exp::<A>(output) * sum);
+        }
+    }
+}
+
+tiered! { memory_bound:
+    /// To the compute type.
+    pub(super) fn lift_row<T>(out: &mut [T::Compute], row: &[T]) where { T: Floating } => A {
+        let _ = std::marker::PhantomData::<A>;
+        for (out, &x) in out.iter_mut().zip(row) {
+            *out = x.lift();
+        }
     }
 
     /// The sum of `a · b`.
@@ -101,18 +115,6 @@ tiered! {
         let _ = std::marker::PhantomData::<A>;
         for ((out, &grad), &output) in out.iter_mut().zip(grad).zip(output) {
             *out = T::lower((grad - sum) * output);
-        }
-    }
-
-    /// `out = grad − exp(output) · sum`.
-    pub(super) fn log_softmax_gradient<T>(
-        out: &mut [T],
-        grad: &[T::Compute],
-        output: &[T::Compute],
-        sum: T::Compute,
-    ) where { T: Floating } => A {
-        for ((out, &grad), &output) in out.iter_mut().zip(grad).zip(output) {
-            *out = T::lower(grad - Real::exp::<A>(output) * sum);
         }
     }
 }
