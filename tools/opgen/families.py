@@ -91,3 +91,6 @@ META_PRESETS = frozenset(
         "fill_op",
     }
 )
+
+# Those whose kernels write bool.
+BOOLEAN_PRESETS = frozenset({"unary_bool_op", "comparison_op"})

@@ -120,6 +120,7 @@ def _is_smaller_argument(left: str, right: str) -> bool:
     """Whether an argument of type `left` has to be tried after one of type `right`."""
     return (
         (left == "Scalar" and right == "Tensor")
+        or (left == "Scalar?" and right == "Tensor?")
         or (left in ("int[]", "SymInt[]") and right in ("int", "int?", "SymInt", "SymInt?"))
         or (left == "Tensor[]" and right.endswith("[]"))
     )

@@ -48,6 +48,20 @@ impl Registrar {
         Ok(())
     }
 
+    /// [`implement`](Self::implement) for an operator that does not care about lazy conjugation and negation: a view,
+    /// which keeps them, or an implicit composite, which leaves them to its parts.
+    pub(crate) fn implement_transparent<A: ArgTuple, R: RetType>(
+        &mut self,
+        name: &str,
+        op: &TypedOp<A, R>,
+        keys: &[DispatchKey],
+        function: Unboxed<A, R>,
+    ) -> Result<()> {
+        self.implement(name, op, keys, function)?;
+        self.library.impl_(name, DispatchKey::Conjugate, KernelFunction::fallthrough())?;
+        self.library.impl_(name, DispatchKey::Negative, KernelFunction::fallthrough())
+    }
+
     /// Keeps the registrations for the life of the process.
     pub(crate) fn leak(self) {
         self.library.leak();

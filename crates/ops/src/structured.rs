@@ -39,6 +39,12 @@ pub fn select_backend(
     Ok((keyset & DispatchKeySet::full_after(DispatchKey::BackendSelect)) | selected)
 }
 
+/// Whether a predicate's kernel may write to this output.
+#[inline]
+pub fn is_bool(out: &Tensor) -> bool {
+    out.dtype() == ScalarType::Bool
+}
+
 /// Copies `self` into the output that a kernel is to change, unless they are the same tensor.
 pub fn init_from(self_: &Tensor, outs: &StructuredOutputs) -> Result<()> {
     let out = outs.output(0)?;

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ..families import META_PRESETS
+from ..families import BOOLEAN_PRESETS, META_PRESETS
 from ..model import TENSOR_OPTIONS, Function, Kind, Operator, Schema, Variant, functions_of
 from ..rust_types import (
     borrowed,
@@ -190,7 +190,10 @@ def _registrations(function: Function) -> list[str]:
 
 
 def _register(function: Function, keys: str, closure: str) -> str:
-    return f'registrar.implement("{function.schema.full_name}", &handles::{function.handle}, {keys}, {closure})?;'
+    # Views keep lazy conjugation and negation, and implicit composites leave them to their parts.
+    transparent = function.operator.kind is Kind.VIEW or keys == "IMPLICIT"
+    method = "implement_transparent" if transparent else "implement"
+    return f'registrar.{method}("{function.schema.full_name}", &handles::{function.handle}, {keys}, {closure})?;'
 
 
 def _pattern(function: Function) -> str:
@@ -207,6 +210,7 @@ def _structured_closure(function: Function) -> str:
     if missing:
         inputs = ["&mut outs"]
         inputs += ["None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out]
+    guard = _boolean_guard(function)
     match function.variant:
         case Variant.INPLACE:
             make, result = "StructuredOutputs::inplace(self_)", "self_.clone()"
@@ -218,7 +222,24 @@ def _structured_closure(function: Function) -> str:
             make = f"StructuredOutputs::functional({count})"
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
-    return f"|_, {_pattern(function)}| {{ let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
+    keyset = "keyset" if guard else "_"
+    return (
+        f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
+    )
+
+
+def _boolean_guard(function: Function) -> str:
+    """Kernels of predicates write bool; an output of another dtype gets a converted copy."""
+    operator, schema = function.operator, function.schema
+    if operator.meta not in BOOLEAN_PRESETS or function.variant is Variant.FUNCTIONAL:
+        return ""
+    base = next(iter(functions_of(operator)))
+    inputs = ", ".join(["keyset", *locals_of(operator.schema)])
+    write, out = ("write_out", "out") if function.variant is Variant.OUT else ("write_inplace", "self_")
+    return (
+        f"if !structured::is_bool({out}) {{ "
+        f'return structured::{write}("{schema.name}", {out}, &redispatch::{base.rust_name}({inputs})?); }}'
+    )
 
 
 def tuple_or_one(items: Sequence[str]) -> str:

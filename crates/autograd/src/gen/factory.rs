@@ -95,9 +95,36 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
+        op: "aten::linspace.Tensor_Tensor",
+        node_name: "",
+        source: "factory.yaml:70",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::linspace.Tensor_Scalar",
+        node_name: "",
+        source: "factory.yaml:73",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::linspace.Scalar_Tensor",
+        node_name: "",
+        source: "factory.yaml:76",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
         op: "aten::copy_",
         node_name: "CopyBackwards",
-        source: "factory.yaml:79",
+        source: "factory.yaml:88",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b10 },
@@ -109,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clone",
         node_name: "CloneBackward0",
-        source: "factory.yaml:86",
+        source: "factory.yaml:95",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -118,7 +145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:94",
+        source: "factory.yaml:103",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -127,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:117",
+        source: "factory.yaml:126",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -136,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:122",
+        source: "factory.yaml:131",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -145,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:127",
+        source: "factory.yaml:136",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -154,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:136",
+        source: "factory.yaml:145",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

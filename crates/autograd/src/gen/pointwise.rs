@@ -339,9 +339,27 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: round_apply,
     },
     DerivativeEntry {
+        op: "aten::round.decimals",
+        node_name: "RoundBackward1",
+        source: "pointwise.yaml:102",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        backward: round_decimals_apply,
+    },
+    DerivativeEntry {
+        op: "aten::round_.decimals",
+        node_name: "RoundBackward1",
+        source: "pointwise.yaml:102",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        backward: round_decimals_apply,
+    },
+    DerivativeEntry {
         op: "aten::sign",
         node_name: "SignBackward0",
-        source: "pointwise.yaml:102",
+        source: "pointwise.yaml:107",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -350,7 +368,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sign_",
         node_name: "SignBackward0",
-        source: "pointwise.yaml:102",
+        source: "pointwise.yaml:107",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -359,7 +377,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sgn",
         node_name: "SgnBackward0",
-        source: "pointwise.yaml:106",
+        source: "pointwise.yaml:111",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -368,7 +386,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sgn_",
         node_name: "SgnBackward0",
-        source: "pointwise.yaml:106",
+        source: "pointwise.yaml:111",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -377,7 +395,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_not",
         node_name: "",
-        source: "pointwise.yaml:109",
+        source: "pointwise.yaml:114",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -386,7 +404,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_not_",
         node_name: "",
-        source: "pointwise.yaml:109",
+        source: "pointwise.yaml:114",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -395,7 +413,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_not",
         node_name: "",
-        source: "pointwise.yaml:112",
+        source: "pointwise.yaml:117",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -404,7 +422,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_not_",
         node_name: "",
-        source: "pointwise.yaml:112",
+        source: "pointwise.yaml:117",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -413,7 +431,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::conj_physical",
         node_name: "ConjPhysicalBackward0",
-        source: "pointwise.yaml:115",
+        source: "pointwise.yaml:120",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -422,7 +440,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::conj_physical_",
         node_name: "ConjPhysicalBackward0",
-        source: "pointwise.yaml:115",
+        source: "pointwise.yaml:120",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -431,7 +449,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::isnan",
         node_name: "",
-        source: "pointwise.yaml:119",
+        source: "pointwise.yaml:124",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -440,7 +458,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::isinf",
         node_name: "",
-        source: "pointwise.yaml:123",
+        source: "pointwise.yaml:128",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -449,7 +467,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add.Tensor",
         node_name: "AddBackward0",
-        source: "pointwise.yaml:132",
+        source: "pointwise.yaml:137",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -462,7 +480,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add_.Tensor",
         node_name: "AddBackward0",
-        source: "pointwise.yaml:132",
+        source: "pointwise.yaml:137",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -475,7 +493,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add.Scalar",
         node_name: "AddBackward1",
-        source: "pointwise.yaml:138",
+        source: "pointwise.yaml:143",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -484,7 +502,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add_.Scalar",
         node_name: "AddBackward1",
-        source: "pointwise.yaml:138",
+        source: "pointwise.yaml:143",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -493,7 +511,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:144",
+        source: "pointwise.yaml:149",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -506,7 +524,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:144",
+        source: "pointwise.yaml:149",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -519,7 +537,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:150",
+        source: "pointwise.yaml:155",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -528,7 +546,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:150",
+        source: "pointwise.yaml:155",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -537,7 +555,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:159",
+        source: "pointwise.yaml:164",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -551,7 +569,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:159",
+        source: "pointwise.yaml:164",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -565,7 +583,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:165",
+        source: "pointwise.yaml:170",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -577,7 +595,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:165",
+        source: "pointwise.yaml:170",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -589,7 +607,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:174",
+        source: "pointwise.yaml:179",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -602,7 +620,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:174",
+        source: "pointwise.yaml:179",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -615,7 +633,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:181",
+        source: "pointwise.yaml:186",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -627,7 +645,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:181",
+        source: "pointwise.yaml:186",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -639,7 +657,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:187",
+        source: "pointwise.yaml:192",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -653,7 +671,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:187",
+        source: "pointwise.yaml:192",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -667,7 +685,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:195",
+        source: "pointwise.yaml:200",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -680,7 +698,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:195",
+        source: "pointwise.yaml:200",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -693,7 +711,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:210",
+        source: "pointwise.yaml:215",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -702,7 +720,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide_.Tensor",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:210",
+        source: "pointwise.yaml:215",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -711,7 +729,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Tensor",
         node_name: "RsubBackward0",
-        source: "pointwise.yaml:222",
+        source: "pointwise.yaml:227",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -724,7 +742,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Scalar",
         node_name: "RsubBackward1",
-        source: "pointwise.yaml:228",
+        source: "pointwise.yaml:233",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -736,7 +754,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:232",
+        source: "pointwise.yaml:237",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -745,7 +763,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:232",
+        source: "pointwise.yaml:237",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -754,7 +772,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:238",
+        source: "pointwise.yaml:243",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -767,7 +785,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:245",
+        source: "pointwise.yaml:250",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -780,7 +798,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Scalar",
         node_name: "PowBackward2",
-        source: "pointwise.yaml:252",
+        source: "pointwise.yaml:257",
         differentiable: &[1],
         saved: &[
             SavedArg::Value { arg: 0 },
@@ -793,7 +811,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:257",
+        source: "pointwise.yaml:262",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -802,7 +820,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:257",
+        source: "pointwise.yaml:262",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -811,7 +829,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:261",
+        source: "pointwise.yaml:266",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -820,7 +838,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:261",
+        source: "pointwise.yaml:266",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -829,7 +847,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar_Tensor",
         node_name: "RemainderBackward2",
-        source: "pointwise.yaml:267",
+        source: "pointwise.yaml:272",
         differentiable: &[1],
         saved: &[SavedArg::Value { arg: 0 }, SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -838,7 +856,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:271",
+        source: "pointwise.yaml:276",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -847,7 +865,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:271",
+        source: "pointwise.yaml:276",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -856,7 +874,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:275",
+        source: "pointwise.yaml:280",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -865,7 +883,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:275",
+        source: "pointwise.yaml:280",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -874,7 +892,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::maximum",
         node_name: "MaximumBackward0",
-        source: "pointwise.yaml:281",
+        source: "pointwise.yaml:286",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -883,7 +901,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::minimum",
         node_name: "MinimumBackward0",
-        source: "pointwise.yaml:287",
+        source: "pointwise.yaml:292",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -892,7 +910,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:301",
+        source: "pointwise.yaml:306",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -901,7 +919,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2_",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:301",
+        source: "pointwise.yaml:306",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -910,7 +928,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Tensor",
         node_name: "",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml:311",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -919,7 +937,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml:311",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -928,7 +946,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar",
         node_name: "",
-        source: "pointwise.yaml:310",
+        source: "pointwise.yaml:315",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -937,7 +955,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:310",
+        source: "pointwise.yaml:315",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -946,7 +964,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:313",
+        source: "pointwise.yaml:318",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -955,7 +973,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Tensor",
         node_name: "",
-        source: "pointwise.yaml:317",
+        source: "pointwise.yaml:322",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -964,7 +982,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:317",
+        source: "pointwise.yaml:322",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -973,7 +991,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar",
         node_name: "",
-        source: "pointwise.yaml:321",
+        source: "pointwise.yaml:326",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -982,7 +1000,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:321",
+        source: "pointwise.yaml:326",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -991,7 +1009,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:324",
+        source: "pointwise.yaml:329",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1000,7 +1018,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Tensor",
         node_name: "",
-        source: "pointwise.yaml:328",
+        source: "pointwise.yaml:333",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1009,7 +1027,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:328",
+        source: "pointwise.yaml:333",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1018,7 +1036,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar",
         node_name: "",
-        source: "pointwise.yaml:332",
+        source: "pointwise.yaml:337",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1027,7 +1045,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:332",
+        source: "pointwise.yaml:337",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1036,7 +1054,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:335",
+        source: "pointwise.yaml:340",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1045,7 +1063,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and",
         node_name: "",
-        source: "pointwise.yaml:357",
+        source: "pointwise.yaml:362",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1054,7 +1072,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and_",
         node_name: "",
-        source: "pointwise.yaml:357",
+        source: "pointwise.yaml:362",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1063,7 +1081,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or",
         node_name: "",
-        source: "pointwise.yaml:360",
+        source: "pointwise.yaml:365",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1072,7 +1090,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or_",
         node_name: "",
-        source: "pointwise.yaml:360",
+        source: "pointwise.yaml:365",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1081,7 +1099,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor",
         node_name: "",
-        source: "pointwise.yaml:363",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1090,7 +1108,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor_",
         node_name: "",
-        source: "pointwise.yaml:363",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1099,7 +1117,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Tensor",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:373",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1108,7 +1126,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:373",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1117,7 +1135,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Scalar",
         node_name: "",
-        source: "pointwise.yaml:372",
+        source: "pointwise.yaml:377",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1126,7 +1144,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:372",
+        source: "pointwise.yaml:377",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1135,7 +1153,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Tensor",
         node_name: "",
-        source: "pointwise.yaml:375",
+        source: "pointwise.yaml:380",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1144,7 +1162,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:375",
+        source: "pointwise.yaml:380",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1153,7 +1171,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Scalar",
         node_name: "",
-        source: "pointwise.yaml:379",
+        source: "pointwise.yaml:384",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1162,7 +1180,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:379",
+        source: "pointwise.yaml:384",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1171,7 +1189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:382",
+        source: "pointwise.yaml:387",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1180,7 +1198,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:382",
+        source: "pointwise.yaml:387",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1189,7 +1207,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:386",
+        source: "pointwise.yaml:391",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1198,7 +1216,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:386",
+        source: "pointwise.yaml:391",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1207,7 +1225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Tensor",
         node_name: "",
-        source: "pointwise.yaml:389",
+        source: "pointwise.yaml:394",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1216,7 +1234,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:389",
+        source: "pointwise.yaml:394",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1225,7 +1243,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Scalar",
         node_name: "",
-        source: "pointwise.yaml:393",
+        source: "pointwise.yaml:398",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1234,7 +1252,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:393",
+        source: "pointwise.yaml:398",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1243,7 +1261,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:396",
+        source: "pointwise.yaml:401",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1252,7 +1270,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:396",
+        source: "pointwise.yaml:401",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1261,7 +1279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:400",
+        source: "pointwise.yaml:405",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1270,7 +1288,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:400",
+        source: "pointwise.yaml:405",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1279,7 +1297,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Tensor",
         node_name: "",
-        source: "pointwise.yaml:403",
+        source: "pointwise.yaml:408",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1288,7 +1306,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:403",
+        source: "pointwise.yaml:408",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1297,7 +1315,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Scalar",
         node_name: "",
-        source: "pointwise.yaml:407",
+        source: "pointwise.yaml:412",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1306,7 +1324,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:407",
+        source: "pointwise.yaml:412",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1315,7 +1333,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:415",
+        source: "pointwise.yaml:420",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1331,7 +1349,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul_",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:415",
+        source: "pointwise.yaml:420",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1347,7 +1365,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:421",
+        source: "pointwise.yaml:426",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1362,7 +1380,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv_",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:421",
+        source: "pointwise.yaml:426",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1377,7 +1395,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:427",
+        source: "pointwise.yaml:432",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1386,7 +1404,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:427",
+        source: "pointwise.yaml:432",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1395,7 +1413,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:433",
+        source: "pointwise.yaml:438",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1408,7 +1426,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:433",
+        source: "pointwise.yaml:438",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1421,7 +1439,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:441",
+        source: "pointwise.yaml:446",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1434,7 +1452,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:441",
+        source: "pointwise.yaml:446",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1447,7 +1465,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:447",
+        source: "pointwise.yaml:452",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1460,7 +1478,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:447",
+        source: "pointwise.yaml:452",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1473,7 +1491,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:457",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1482,7 +1500,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min_",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:457",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1491,7 +1509,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:457",
+        source: "pointwise.yaml:462",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1500,7 +1518,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max_",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:457",
+        source: "pointwise.yaml:462",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1509,7 +1527,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:462",
+        source: "pointwise.yaml:467",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1522,7 +1540,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:478",
+        source: "pointwise.yaml:483",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1531,7 +1549,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:478",
+        source: "pointwise.yaml:483",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1540,7 +1558,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:483",
+        source: "pointwise.yaml:488",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1549,7 +1567,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:491",
+        source: "pointwise.yaml:496",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1558,7 +1576,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:500",
+        source: "pointwise.yaml:505",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1567,7 +1585,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:511",
+        source: "pointwise.yaml:516",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1576,7 +1594,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:515",
+        source: "pointwise.yaml:520",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1585,7 +1603,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:521",
+        source: "pointwise.yaml:526",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1594,7 +1612,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:525",
+        source: "pointwise.yaml:530",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1603,7 +1621,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:531",
+        source: "pointwise.yaml:536",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1761,6 +1779,14 @@ fn trunc_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn round_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let Some(grad) = ctx.grad(0) else { return Ok(()) };
+    if ctx.needs(0) {
+        ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn round_decimals_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     let Some(grad) = ctx.grad(0) else { return Ok(()) };
     if ctx.needs(0) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);

@@ -114,9 +114,27 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
+        op: "aten::rand_like.generator",
+        node_name: "",
+        source: "random.yaml:73",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
         op: "aten::randn_like",
         node_name: "",
-        source: "random.yaml:81",
+        source: "random.yaml:85",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::randn_like.generator",
+        node_name: "",
+        source: "random.yaml:89",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -125,7 +143,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like",
         node_name: "",
-        source: "random.yaml:101",
+        source: "random.yaml:109",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -134,7 +152,25 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like.low_dtype",
         node_name: "",
-        source: "random.yaml:105",
+        source: "random.yaml:113",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::randint_like.generator",
+        node_name: "",
+        source: "random.yaml:117",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::randint_like.low_generator_dtype",
+        node_name: "",
+        source: "random.yaml:121",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -143,7 +179,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.Tensor_float",
         node_name: "NormalBackward1",
-        source: "random.yaml:120",
+        source: "random.yaml:136",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -152,7 +188,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.float_Tensor",
         node_name: "NormalBackward2",
-        source: "random.yaml:125",
+        source: "random.yaml:141",
         differentiable: &[1],
         saved: &[SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -161,7 +197,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.Tensor_Tensor",
         node_name: "NormalBackward3",
-        source: "random.yaml:130",
+        source: "random.yaml:146",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -173,7 +209,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_dropout",
         node_name: "NativeDropoutBackward0",
-        source: "random.yaml:147",
+        source: "random.yaml:163",
         differentiable: &[0],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -186,7 +222,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_dropout_backward",
         node_name: "NativeDropoutBackwardBackward0",
-        source: "random.yaml:152",
+        source: "random.yaml:168",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],

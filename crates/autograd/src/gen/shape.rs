@@ -221,7 +221,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unfold",
         node_name: "UnfoldBackward0",
-        source: "shape.yaml:100",
+        source: "shape.yaml:102",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -235,7 +235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unbind.int",
         node_name: "UnbindBackward0",
-        source: "shape.yaml:105",
+        source: "shape.yaml:107",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -248,7 +248,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split.Tensor",
         node_name: "SplitBackward0",
-        source: "shape.yaml:109",
+        source: "shape.yaml:111",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -262,7 +262,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split_with_sizes",
         node_name: "SplitWithSizesBackward0",
-        source: "shape.yaml:114",
+        source: "shape.yaml:116",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -276,7 +276,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::detach",
         node_name: "",
-        source: "shape.yaml:153",
+        source: "shape.yaml:155",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -285,7 +285,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:156",
+        source: "shape.yaml:158",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -294,7 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:168",
+        source: "shape.yaml:170",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -303,7 +303,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:172",
+        source: "shape.yaml:174",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -312,7 +312,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:178",
+        source: "shape.yaml:180",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -321,7 +321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:181",
+        source: "shape.yaml:183",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +330,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:184",
+        source: "shape.yaml:186",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -339,7 +339,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:193",
+        source: "shape.yaml:195",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -352,7 +352,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:203",
+        source: "shape.yaml:205",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },

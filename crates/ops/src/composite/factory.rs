@@ -328,6 +328,38 @@ pub fn linspace(
     at::linspace_out(start, end, steps, &out)
 }
 
+fn linspace_bound(bound: &Tensor) -> Result<Scalar> {
+    check!(
+        bound.dim() == 0,
+        "linspace only supports 0-dimensional start and end tensors, but got a tensor with {} dimension(s).",
+        bound.dim()
+    );
+    at::item(bound)
+}
+
+macro_rules! linspace_of_tensors {
+    ($($name:ident $overload:literal ($start:ty, $end:ty) |$s:ident, $e:ident| $first:expr, $last:expr);* $(;)?) => {$(
+        #[doc = concat!("`aten::linspace.", $overload, "`")]
+        pub fn $name(
+            $s: $start,
+            $e: $end,
+            steps: i64,
+            dtype: Option<ScalarType>,
+            layout: Option<Layout>,
+            device: Option<Device>,
+            pin_memory: Option<bool>,
+        ) -> Result<Tensor> {
+            at::linspace(&$first, &$last, steps, dtype, layout, device, pin_memory)
+        }
+    )*};
+}
+
+linspace_of_tensors! {
+    linspace_tensor_tensor "Tensor_Tensor" (&Tensor, &Tensor) |s, e| linspace_bound(s)?, linspace_bound(e)?;
+    linspace_tensor_scalar "Tensor_Scalar" (&Tensor, &Scalar) |s, e| linspace_bound(s)?, e.clone();
+    linspace_scalar_tensor "Scalar_Tensor" (&Scalar, &Tensor) |s, e| s.clone(), linspace_bound(e)?;
+}
+
 /// `aten::eye`
 pub fn eye(
     n: &SymInt,

@@ -27,6 +27,30 @@ pub fn square(self_: &Tensor) -> Result<Tensor> {
     at::pow_tensor_scalar(self_, &Scalar::Int(2))
 }
 
+/// `aten::round.decimals`: to a multiple of `10^-decimals`, computed in float32 for the half precisions.
+pub fn round_decimals(self_: &Tensor, decimals: i64) -> Result<Tensor> {
+    if decimals == 0 {
+        return at::round(self_);
+    }
+    c10::check_not_implemented!(
+        self_.is_floating_point(),
+        "\"round_cpu\" not implemented for '{}' with decimals",
+        self_.dtype().short_name()
+    );
+    let power = Scalar::Float(10_f64.powi(i32::try_from(decimals.unsigned_abs()).unwrap_or(i32::MAX)));
+    let input = if self_.dtype().is_reduced_floating_point() {
+        at::to_dtype(self_, ScalarType::Float, false, false, None)?
+    } else {
+        self_.clone()
+    };
+    let rounded = if decimals > 0 {
+        at::div_scalar(&at::round(&at::mul_scalar(&input, &power)?)?, &power)?
+    } else {
+        at::mul_scalar(&at::round(&at::div_scalar(&input, &power)?)?, &power)?
+    };
+    at::to_dtype(&rounded, self_.dtype(), false, false, None)
+}
+
 /// `aten::isnan`: the elements that differ from themselves.
 pub fn isnan(self_: &Tensor) -> Result<Tensor> {
     at::ne_tensor(self_, self_)

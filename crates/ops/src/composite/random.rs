@@ -56,7 +56,25 @@ pub fn rand_like(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    at::uniform_(&at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?, 0.0, 1.0, None)
+    at::rand_like_generator(self_, None, dtype, layout, device, pin_memory, memory_format)
+}
+
+/// `aten::rand_like.generator`
+pub fn rand_like_generator(
+    self_: &Tensor,
+    generator: Option<&Generator>,
+    dtype: Option<ScalarType>,
+    layout: Option<Layout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    at::uniform_(
+        &at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?,
+        0.0,
+        1.0,
+        generator,
+    )
 }
 
 /// `aten::randn`
@@ -91,7 +109,25 @@ pub fn randn_like(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    at::normal_(&at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?, 0.0, 1.0, None)
+    at::randn_like_generator(self_, None, dtype, layout, device, pin_memory, memory_format)
+}
+
+/// `aten::randn_like.generator`
+pub fn randn_like_generator(
+    self_: &Tensor,
+    generator: Option<&Generator>,
+    dtype: Option<ScalarType>,
+    layout: Option<Layout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    at::normal_(
+        &at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?,
+        0.0,
+        1.0,
+        generator,
+    )
 }
 
 /// `aten::randint`
@@ -150,6 +186,7 @@ pub fn randint_low_generator(
 }
 
 /// `aten::randint_like`
+#[allow(clippy::too_many_arguments)]
 pub fn randint_like(
     self_: &Tensor,
     high: &SymInt,
@@ -159,8 +196,42 @@ pub fn randint_like(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    let result = at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?;
-    at::random__from(&result, 0, Some(high.guard_int()?), None)
+    at::randint_like_low_generator_dtype(
+        self_,
+        &SymInt::from(0_i64),
+        high,
+        None,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        memory_format,
+    )
+}
+
+/// `aten::randint_like.generator`
+#[allow(clippy::too_many_arguments)]
+pub fn randint_like_generator(
+    self_: &Tensor,
+    high: &SymInt,
+    generator: Option<&Generator>,
+    dtype: Option<ScalarType>,
+    layout: Option<Layout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    at::randint_like_low_generator_dtype(
+        self_,
+        &SymInt::from(0_i64),
+        high,
+        generator,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        memory_format,
+    )
 }
 
 /// `aten::randint_like.low_dtype`
@@ -175,8 +246,34 @@ pub fn randint_like_low_dtype(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
+    at::randint_like_low_generator_dtype(
+        self_,
+        low,
+        high,
+        None,
+        dtype,
+        layout,
+        device,
+        pin_memory,
+        memory_format,
+    )
+}
+
+/// `aten::randint_like.low_generator_dtype`
+#[allow(clippy::too_many_arguments)]
+pub fn randint_like_low_generator_dtype(
+    self_: &Tensor,
+    low: &SymInt,
+    high: &SymInt,
+    generator: Option<&Generator>,
+    dtype: Option<ScalarType>,
+    layout: Option<Layout>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
     let result = at::empty_like(self_, dtype, layout, device, pin_memory, memory_format)?;
-    at::random__from(&result, low.guard_int()?, Some(high.guard_int()?), None)
+    at::random__from(&result, low.guard_int()?, Some(high.guard_int()?), generator)
 }
 
 /// `aten::randperm`

@@ -103,6 +103,12 @@ pub fn narrow(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Resu
     )
 }
 
+/// `aten::narrow.Tensor`
+pub fn narrow_tensor(self_: &Tensor, dim: i64, start: &Tensor, length: &SymInt) -> Result<Tensor> {
+    check!(start.dim() == 0 && start.dtype().is_integral(false), "start must be an 0-dim integral Tensor.");
+    at::narrow(self_, dim, &SymInt::from(at::item(start)?.to_i64()?), length)
+}
+
 /// `aten::split.sizes`
 pub fn split_sizes(self_: &Tensor, split_size: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
     at::split_with_sizes(self_, split_size, dim)

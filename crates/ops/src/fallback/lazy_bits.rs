@@ -1,7 +1,7 @@
 //! Lazy conjugation and negation: operators that do not know the bits get tensors without them.
 //!
 //! Note [Lazy bits]: `_conj` and `_neg_view` set a bit in a view's key set. Views keep the bits (their operators fall
-//! through the keys), and `copy_` applies them on the way, so that `clone` gives a plain tensor. Any other operator
+//! through the keys), implicit composites leave them to their parts, and `copy_` applies them on the way, so that `clone` gives a plain tensor. Any other operator
 //! lands here: arguments with the bit are cloned, and what the operator has written to a clone is copied back.
 
 use c10::{DispatchKey, DispatchKeySet, Result, Tensor};
@@ -9,44 +9,22 @@ use dispatch::{IValue, OperatorHandle, Stack};
 
 use crate::at;
 
-/// Operators that pass the bits on or apply them: views, what reads metadata alone, and copies.
+/// Operators that apply the bits themselves or read metadata alone. Views and implicit composites, which are
+/// transparent too, are registered as such where they are declared.
 pub(super) const TRANSPARENT: &[&str] = &[
-    "alias",
-    "as_strided",
     "clone",
     "_conj_physical",
     "copy_",
     "_to_copy",
-    "detach",
-    "diagonal",
     "empty_like",
     "empty.memory_format",
     "empty_strided",
     "new_empty",
     "new_empty_strided",
-    "expand",
-    "permute",
-    "_reshape_alias",
     "resize_",
-    "select.int",
     "set_.source_Storage_storage_offset",
     "set_.source_Tensor",
-    "slice.Tensor",
-    "split.Tensor",
-    "split_with_sizes",
-    "squeeze",
-    "squeeze.dim",
-    "squeeze.dims",
-    "t",
-    "transpose.int",
-    "unbind.int",
-    "unfold",
-    "unsqueeze",
-    "view",
     "_unsafe_view",
-    "_conj",
-    "_neg_view",
-    "view_as_real",
 ];
 
 /// One of the two bits.

@@ -125,6 +125,30 @@ pub mod handles {
         (Scalar, Scalar, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
         Tensor,
     > = TypedOp::new("aten::linspace", "");
+    /// `aten::linspace.Tensor_Tensor`
+    pub static LINSPACE_TENSOR_TENSOR: TypedOp<
+        (Tensor, Tensor, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::linspace", "Tensor_Tensor");
+    /// `aten::linspace.Tensor_Tensor_out`
+    pub static LINSPACE_TENSOR_TENSOR_OUT: TypedOp<(Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::linspace", "Tensor_Tensor_out");
+    /// `aten::linspace.Tensor_Scalar`
+    pub static LINSPACE_TENSOR_SCALAR: TypedOp<
+        (Tensor, Scalar, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::linspace", "Tensor_Scalar");
+    /// `aten::linspace.Tensor_Scalar_out`
+    pub static LINSPACE_TENSOR_SCALAR_OUT: TypedOp<(Tensor, Scalar, i64, Tensor), Tensor> =
+        TypedOp::new("aten::linspace", "Tensor_Scalar_out");
+    /// `aten::linspace.Scalar_Tensor`
+    pub static LINSPACE_SCALAR_TENSOR: TypedOp<
+        (Scalar, Tensor, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::linspace", "Scalar_Tensor");
+    /// `aten::linspace.Scalar_Tensor_out`
+    pub static LINSPACE_SCALAR_TENSOR_OUT: TypedOp<(Scalar, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::linspace", "Scalar_Tensor_out");
     /// `aten::linspace.out`
     pub static LINSPACE_OUT: TypedOp<(Scalar, Scalar, i64, Tensor), Tensor> =
         TypedOp::new("aten::linspace", "out");
@@ -492,6 +516,81 @@ pub mod calls {
         pin_memory: Option<bool>,
     ) -> Result<Tensor> {
         handles::LINSPACE.call((start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn linspace_tensor_tensor(
+        start: &Tensor,
+        end: &Tensor,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_TENSOR.call((start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linspace_tensor_tensor_out(
+        start: &Tensor,
+        end: &Tensor,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_TENSOR_OUT.call((start, end, steps, out))
+    }
+
+    /// `aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn linspace_tensor_scalar(
+        start: &Tensor,
+        end: &Scalar,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_SCALAR.call((start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Scalar_out(Tensor start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linspace_tensor_scalar_out(
+        start: &Tensor,
+        end: &Scalar,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_SCALAR_OUT.call((start, end, steps, out))
+    }
+
+    /// `aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn linspace_scalar_tensor(
+        start: &Scalar,
+        end: &Tensor,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_SCALAR_TENSOR.call((start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Scalar_Tensor_out(Scalar start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linspace_scalar_tensor_out(
+        start: &Scalar,
+        end: &Tensor,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_SCALAR_TENSOR_OUT.call((start, end, steps, out))
     }
 
     /// `aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)`
@@ -1001,6 +1100,90 @@ pub mod redispatch {
         pin_memory: Option<bool>,
     ) -> Result<Tensor> {
         handles::LINSPACE.redispatch(keyset, (start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Tensor`
+    #[inline]
+    pub fn linspace_tensor_tensor(
+        keyset: DispatchKeySet,
+        start: &Tensor,
+        end: &Tensor,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_TENSOR
+            .redispatch(keyset, (start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Tensor_out`
+    #[inline]
+    pub fn linspace_tensor_tensor_out(
+        keyset: DispatchKeySet,
+        start: &Tensor,
+        end: &Tensor,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_TENSOR_OUT.redispatch(keyset, (start, end, steps, out))
+    }
+
+    /// `aten::linspace.Tensor_Scalar`
+    #[inline]
+    pub fn linspace_tensor_scalar(
+        keyset: DispatchKeySet,
+        start: &Tensor,
+        end: &Scalar,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_SCALAR
+            .redispatch(keyset, (start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Tensor_Scalar_out`
+    #[inline]
+    pub fn linspace_tensor_scalar_out(
+        keyset: DispatchKeySet,
+        start: &Tensor,
+        end: &Scalar,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_TENSOR_SCALAR_OUT.redispatch(keyset, (start, end, steps, out))
+    }
+
+    /// `aten::linspace.Scalar_Tensor`
+    #[inline]
+    pub fn linspace_scalar_tensor(
+        keyset: DispatchKeySet,
+        start: &Scalar,
+        end: &Tensor,
+        steps: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_SCALAR_TENSOR
+            .redispatch(keyset, (start, end, steps, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::linspace.Scalar_Tensor_out`
+    #[inline]
+    pub fn linspace_scalar_tensor_out(
+        keyset: DispatchKeySet,
+        start: &Scalar,
+        end: &Tensor,
+        steps: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINSPACE_SCALAR_TENSOR_OUT.redispatch(keyset, (start, end, steps, out))
     }
 
     /// `aten::linspace.out`

@@ -134,6 +134,13 @@ pub mod handles {
     pub static ROUND_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::round_", "");
     /// `aten::round.out`
     pub static ROUND_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::round", "out");
+    /// `aten::round.decimals`
+    pub static ROUND_DECIMALS: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::round", "decimals");
+    /// `aten::round_.decimals`
+    pub static ROUND__DECIMALS: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::round_", "decimals");
+    /// `aten::round.decimals_out`
+    pub static ROUND_DECIMALS_OUT: TypedOp<(Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::round", "decimals_out");
     /// `aten::sign`
     pub static SIGN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::sign", "");
     /// `aten::sign_`
@@ -1041,6 +1048,24 @@ pub mod calls {
     #[inline]
     pub fn round_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::ROUND_OUT.call((self_, out))
+    }
+
+    /// `aten::round.decimals(Tensor self, *, int decimals) -> Tensor`
+    #[inline]
+    pub fn round_decimals(self_: &Tensor, decimals: i64) -> Result<Tensor> {
+        handles::ROUND_DECIMALS.call((self_, decimals))
+    }
+
+    /// `aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)`
+    #[inline]
+    pub fn round__decimals(self_: &Tensor, decimals: i64) -> Result<Tensor> {
+        handles::ROUND__DECIMALS.call((self_, decimals))
+    }
+
+    /// `aten::round.decimals_out(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn round_decimals_out(self_: &Tensor, decimals: i64, out: &Tensor) -> Result<Tensor> {
+        handles::ROUND_DECIMALS_OUT.call((self_, decimals, out))
     }
 
     /// `aten::sign(Tensor self) -> Tensor`
@@ -2758,6 +2783,29 @@ pub mod redispatch {
     #[inline]
     pub fn round_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::ROUND_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::round.decimals`
+    #[inline]
+    pub fn round_decimals(keyset: DispatchKeySet, self_: &Tensor, decimals: i64) -> Result<Tensor> {
+        handles::ROUND_DECIMALS.redispatch(keyset, (self_, decimals))
+    }
+
+    /// `aten::round_.decimals`
+    #[inline]
+    pub fn round__decimals(keyset: DispatchKeySet, self_: &Tensor, decimals: i64) -> Result<Tensor> {
+        handles::ROUND__DECIMALS.redispatch(keyset, (self_, decimals))
+    }
+
+    /// `aten::round.decimals_out`
+    #[inline]
+    pub fn round_decimals_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        decimals: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ROUND_DECIMALS_OUT.redispatch(keyset, (self_, decimals, out))
     }
 
     /// `aten::sign`

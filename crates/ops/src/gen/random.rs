@@ -59,6 +59,19 @@ pub mod handles {
         (Tensor, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>, Option<MemoryFormat>),
         Tensor,
     > = TypedOp::new("aten::rand_like", "");
+    /// `aten::rand_like.generator`
+    pub static RAND_LIKE_GENERATOR: TypedOp<
+        (
+            Tensor,
+            Option<Generator>,
+            Option<ScalarType>,
+            Option<Layout>,
+            Option<Device>,
+            Option<bool>,
+            Option<MemoryFormat>,
+        ),
+        Tensor,
+    > = TypedOp::new("aten::rand_like", "generator");
     /// `aten::randn`
     pub static RANDN: TypedOp<
         (Vec<SymInt>, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
@@ -79,6 +92,19 @@ pub mod handles {
         (Tensor, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>, Option<MemoryFormat>),
         Tensor,
     > = TypedOp::new("aten::randn_like", "");
+    /// `aten::randn_like.generator`
+    pub static RANDN_LIKE_GENERATOR: TypedOp<
+        (
+            Tensor,
+            Option<Generator>,
+            Option<ScalarType>,
+            Option<Layout>,
+            Option<Device>,
+            Option<bool>,
+            Option<MemoryFormat>,
+        ),
+        Tensor,
+    > = TypedOp::new("aten::randn_like", "generator");
     /// `aten::randint`
     pub static RANDINT: TypedOp<
         (SymInt, Vec<SymInt>, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
@@ -157,6 +183,35 @@ pub mod handles {
         ),
         Tensor,
     > = TypedOp::new("aten::randint_like", "low_dtype");
+    /// `aten::randint_like.generator`
+    pub static RANDINT_LIKE_GENERATOR: TypedOp<
+        (
+            Tensor,
+            SymInt,
+            Option<Generator>,
+            Option<ScalarType>,
+            Option<Layout>,
+            Option<Device>,
+            Option<bool>,
+            Option<MemoryFormat>,
+        ),
+        Tensor,
+    > = TypedOp::new("aten::randint_like", "generator");
+    /// `aten::randint_like.low_generator_dtype`
+    pub static RANDINT_LIKE_LOW_GENERATOR_DTYPE: TypedOp<
+        (
+            Tensor,
+            SymInt,
+            SymInt,
+            Option<Generator>,
+            Option<ScalarType>,
+            Option<Layout>,
+            Option<Device>,
+            Option<bool>,
+            Option<MemoryFormat>,
+        ),
+        Tensor,
+    > = TypedOp::new("aten::randint_like", "low_generator_dtype");
     /// `aten::randperm`
     pub static RANDPERM: TypedOp<
         (SymInt, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
@@ -350,6 +405,28 @@ pub mod calls {
         handles::RAND_LIKE.call((self_, dtype, layout, device, pin_memory, memory_format))
     }
 
+    /// `aten::rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor`
+    #[inline]
+    pub fn rand_like_generator(
+        self_: &Tensor,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RAND_LIKE_GENERATOR.call((
+            self_,
+            generator,
+            dtype,
+            layout,
+            device,
+            pin_memory,
+            memory_format,
+        ))
+    }
+
     /// `aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
     #[inline]
     pub fn randn(
@@ -402,6 +479,28 @@ pub mod calls {
         memory_format: Option<MemoryFormat>,
     ) -> Result<Tensor> {
         handles::RANDN_LIKE.call((self_, dtype, layout, device, pin_memory, memory_format))
+    }
+
+    /// `aten::randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor`
+    #[inline]
+    pub fn randn_like_generator(
+        self_: &Tensor,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDN_LIKE_GENERATOR.call((
+            self_,
+            generator,
+            dtype,
+            layout,
+            device,
+            pin_memory,
+            memory_format,
+        ))
     }
 
     /// `aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
@@ -525,6 +624,56 @@ pub mod calls {
             self_,
             low,
             high,
+            dtype,
+            layout,
+            device,
+            pin_memory,
+            memory_format,
+        ))
+    }
+
+    /// `aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor`
+    #[inline]
+    pub fn randint_like_generator(
+        self_: &Tensor,
+        high: &SymInt,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDINT_LIKE_GENERATOR.call((
+            self_,
+            high,
+            generator,
+            dtype,
+            layout,
+            device,
+            pin_memory,
+            memory_format,
+        ))
+    }
+
+    /// `aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor`
+    #[inline]
+    pub fn randint_like_low_generator_dtype(
+        self_: &Tensor,
+        low: &SymInt,
+        high: &SymInt,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDINT_LIKE_LOW_GENERATOR_DTYPE.call((
+            self_,
+            low,
+            high,
+            generator,
             dtype,
             layout,
             device,
@@ -859,6 +1008,22 @@ pub mod redispatch {
         handles::RAND_LIKE.redispatch(keyset, (self_, dtype, layout, device, pin_memory, memory_format))
     }
 
+    /// `aten::rand_like.generator`
+    #[inline]
+    pub fn rand_like_generator(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RAND_LIKE_GENERATOR
+            .redispatch(keyset, (self_, generator, dtype, layout, device, pin_memory, memory_format))
+    }
+
     /// `aten::randn`
     #[inline]
     pub fn randn(
@@ -915,6 +1080,22 @@ pub mod redispatch {
         memory_format: Option<MemoryFormat>,
     ) -> Result<Tensor> {
         handles::RANDN_LIKE.redispatch(keyset, (self_, dtype, layout, device, pin_memory, memory_format))
+    }
+
+    /// `aten::randn_like.generator`
+    #[inline]
+    pub fn randn_like_generator(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDN_LIKE_GENERATOR
+            .redispatch(keyset, (self_, generator, dtype, layout, device, pin_memory, memory_format))
     }
 
     /// `aten::randint`
@@ -1058,6 +1239,43 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::RANDINT_LIKE_LOW_DTYPE
             .redispatch(keyset, (self_, low, high, dtype, layout, device, pin_memory, memory_format))
+    }
+
+    /// `aten::randint_like.generator`
+    #[inline]
+    pub fn randint_like_generator(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        high: &SymInt,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDINT_LIKE_GENERATOR
+            .redispatch(keyset, (self_, high, generator, dtype, layout, device, pin_memory, memory_format))
+    }
+
+    /// `aten::randint_like.low_generator_dtype`
+    #[inline]
+    pub fn randint_like_low_generator_dtype(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        low: &SymInt,
+        high: &SymInt,
+        generator: Option<&Generator>,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RANDINT_LIKE_LOW_GENERATOR_DTYPE.redispatch(
+            keyset,
+            (self_, low, high, generator, dtype, layout, device, pin_memory, memory_format),
+        )
     }
 
     /// `aten::randperm`

@@ -22,6 +22,9 @@ pub mod handles {
     pub static SUM_TO_SIZE: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::sum_to_size", "");
     /// `aten::mean`
     pub static MEAN: TypedOp<(Tensor, Option<ScalarType>), Tensor> = TypedOp::new("aten::mean", "");
+    /// `aten::mean.dtype_out`
+    pub static MEAN_DTYPE_OUT: TypedOp<(Tensor, Option<ScalarType>, Tensor), Tensor> =
+        TypedOp::new("aten::mean", "dtype_out");
     /// `aten::mean.dim`
     pub static MEAN_DIM: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>), Tensor> =
         TypedOp::new("aten::mean", "dim");
@@ -189,6 +192,12 @@ pub mod calls {
     #[inline]
     pub fn mean(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
         handles::MEAN.call((self_, dtype))
+    }
+
+    /// `aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn mean_dtype_out(self_: &Tensor, dtype: Option<ScalarType>, out: &Tensor) -> Result<Tensor> {
+        handles::MEAN_DTYPE_OUT.call((self_, dtype, out))
     }
 
     /// `aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
@@ -593,6 +602,17 @@ pub mod redispatch {
     #[inline]
     pub fn mean(keyset: DispatchKeySet, self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
         handles::MEAN.redispatch(keyset, (self_, dtype))
+    }
+
+    /// `aten::mean.dtype_out`
+    #[inline]
+    pub fn mean_dtype_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MEAN_DTYPE_OUT.redispatch(keyset, (self_, dtype, out))
     }
 
     /// `aten::mean.dim`

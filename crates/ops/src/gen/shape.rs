@@ -62,6 +62,9 @@ pub mod handles {
     pub static UNSQUEEZE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze", "");
     /// `aten::narrow`
     pub static NARROW: TypedOp<(Tensor, i64, SymInt, SymInt), Tensor> = TypedOp::new("aten::narrow", "");
+    /// `aten::narrow.Tensor`
+    pub static NARROW_TENSOR: TypedOp<(Tensor, i64, Tensor, SymInt), Tensor> =
+        TypedOp::new("aten::narrow", "Tensor");
     /// `aten::unfold`
     pub static UNFOLD: TypedOp<(Tensor, i64, i64, i64), Tensor> = TypedOp::new("aten::unfold", "");
     /// `aten::unbind.int`
@@ -317,6 +320,12 @@ pub mod calls {
     #[inline]
     pub fn narrow(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Result<Tensor> {
         handles::NARROW.call((self_, dim, start, length))
+    }
+
+    /// `aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)`
+    #[inline]
+    pub fn narrow_tensor(self_: &Tensor, dim: i64, start: &Tensor, length: &SymInt) -> Result<Tensor> {
+        handles::NARROW_TENSOR.call((self_, dim, start, length))
     }
 
     /// `aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)`
@@ -729,6 +738,18 @@ pub mod redispatch {
         length: &SymInt,
     ) -> Result<Tensor> {
         handles::NARROW.redispatch(keyset, (self_, dim, start, length))
+    }
+
+    /// `aten::narrow.Tensor`
+    #[inline]
+    pub fn narrow_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        start: &Tensor,
+        length: &SymInt,
+    ) -> Result<Tensor> {
+        handles::NARROW_TENSOR.redispatch(keyset, (self_, dim, start, length))
     }
 
     /// `aten::unfold`

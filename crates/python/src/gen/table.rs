@@ -1043,14 +1043,14 @@ pub static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
             Overload {
-                op: Some("aten::clamp"),
-                out: Some("aten::clamp.out"),
+                op: Some("aten::clamp.Tensor"),
+                out: Some("aten::clamp.Tensor_out"),
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
             Overload {
-                op: Some("aten::clamp.Tensor"),
-                out: Some("aten::clamp.Tensor_out"),
+                op: Some("aten::clamp"),
+                out: Some("aten::clamp.out"),
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
@@ -1064,15 +1064,15 @@ pub static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
             Overload {
-                op: Some("aten::clamp_"),
-                out: None,
-                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-                self_arg: Some(0),
-            },
-            Overload {
                 op: Some("aten::clamp_.Tensor"),
                 out: None,
                 namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::clamp_"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
         ],
@@ -2231,12 +2231,32 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "linspace",
         namespaces: Namespaces::FUNCTION,
-        overloads: &[Overload {
-            op: Some("aten::linspace"),
-            out: Some("aten::linspace.out"),
-            namespaces: Namespaces::FUNCTION,
-            self_arg: None,
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::linspace.Tensor_Tensor"),
+                out: Some("aten::linspace.Tensor_Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::linspace.Scalar_Tensor"),
+                out: Some("aten::linspace.Scalar_Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::linspace.Tensor_Scalar"),
+                out: Some("aten::linspace.Tensor_Scalar_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::linspace"),
+                out: Some("aten::linspace.out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
@@ -2605,7 +2625,7 @@ pub static BINDINGS: &[Binding] = &[
         overloads: &[
             Overload {
                 op: Some("aten::mean"),
-                out: None,
+                out: Some("aten::mean.dtype_out"),
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
@@ -2788,12 +2808,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "narrow",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::narrow"),
-            out: None,
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::narrow"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::narrow.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -3291,12 +3319,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "rand_like",
         namespaces: Namespaces::FUNCTION,
-        overloads: &[Overload {
-            op: Some("aten::rand_like"),
-            out: None,
-            namespaces: Namespaces::FUNCTION,
-            self_arg: None,
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::rand_like.generator"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::rand_like"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
@@ -3339,7 +3375,19 @@ pub static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION,
         overloads: &[
             Overload {
+                op: Some("aten::randint_like.generator"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
                 op: Some("aten::randint_like"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::randint_like.low_generator_dtype"),
                 out: None,
                 namespaces: Namespaces::FUNCTION,
                 self_arg: None,
@@ -3379,12 +3427,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "randn_like",
         namespaces: Namespaces::FUNCTION,
-        overloads: &[Overload {
-            op: Some("aten::randn_like"),
-            out: None,
-            namespaces: Namespaces::FUNCTION,
-            self_arg: None,
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::randn_like.generator"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::randn_like"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
@@ -3618,12 +3674,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "round",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::round"),
-            out: Some("aten::round.out"),
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::round"),
+                out: Some("aten::round.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::round.decimals"),
+                out: Some("aten::round.decimals_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -3631,12 +3695,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "round_",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::round_"),
-            out: None,
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::round_"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::round_.decimals"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

@@ -146,7 +146,7 @@ pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.implement_transparent(
         "conv1d",
         &handles::CONV1D,
         IMPLICIT,
@@ -154,7 +154,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::conv::conv1d(input, weight, bias, stride, padding, dilation, groups)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "conv2d",
         &handles::CONV2D,
         IMPLICIT,
@@ -162,7 +162,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::conv::conv2d(input, weight, bias, stride, padding, dilation, groups)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "conv2d.padding",
         &handles::CONV2D_PADDING,
         IMPLICIT,

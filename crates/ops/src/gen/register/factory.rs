@@ -40,6 +40,12 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
 ("aten::arange.start_out(Scalar start, Scalar end, Scalar step=1, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::linspace(Scalar start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
+("aten::linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
+("aten::linspace.Tensor_Tensor_out(Tensor start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
+("aten::linspace.Tensor_Scalar_out(Tensor start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
+("aten::linspace.Scalar_Tensor_out(Scalar start, Tensor end, int steps, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::linspace.out(Scalar start, Scalar end, int steps, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
 ("aten::eye.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -469,6 +475,90 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement(
+        "linspace.Tensor_Tensor",
+        &handles::LINSPACE_TENSOR_TENSOR,
+        EXPLICIT,
+        |_, (start, end, steps, dtype, layout, device, pin_memory)| {
+            composite::factory::linspace_tensor_tensor(start, end, steps, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "linspace.Tensor_Tensor_out",
+        &handles::LINSPACE_TENSOR_TENSOR_OUT,
+        EXPLICIT,
+        |_, (start, end, steps, out)| {
+            structured::write_out(
+                "linspace",
+                out,
+                &composite::factory::linspace_tensor_tensor(
+                    start,
+                    end,
+                    steps,
+                    Some(out.dtype()),
+                    Some(out.layout()),
+                    Some(out.device()),
+                    None,
+                )?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "linspace.Tensor_Scalar",
+        &handles::LINSPACE_TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (start, end, steps, dtype, layout, device, pin_memory)| {
+            composite::factory::linspace_tensor_scalar(start, end, steps, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "linspace.Tensor_Scalar_out",
+        &handles::LINSPACE_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (start, end, steps, out)| {
+            structured::write_out(
+                "linspace",
+                out,
+                &composite::factory::linspace_tensor_scalar(
+                    start,
+                    end,
+                    steps,
+                    Some(out.dtype()),
+                    Some(out.layout()),
+                    Some(out.device()),
+                    None,
+                )?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "linspace.Scalar_Tensor",
+        &handles::LINSPACE_SCALAR_TENSOR,
+        EXPLICIT,
+        |_, (start, end, steps, dtype, layout, device, pin_memory)| {
+            composite::factory::linspace_scalar_tensor(start, end, steps, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "linspace.Scalar_Tensor_out",
+        &handles::LINSPACE_SCALAR_TENSOR_OUT,
+        EXPLICIT,
+        |_, (start, end, steps, out)| {
+            structured::write_out(
+                "linspace",
+                out,
+                &composite::factory::linspace_scalar_tensor(
+                    start,
+                    end,
+                    steps,
+                    Some(out.dtype()),
+                    Some(out.layout()),
+                    Some(out.device()),
+                    None,
+                )?,
+            )
+        },
+    )?;
+    registrar.implement(
         "linspace.out",
         &handles::LINSPACE_OUT,
         BACKENDS,
@@ -547,9 +637,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("clone", &handles::CLONE, EXPLICIT, |_, (self_, memory_format)| {
         composite::factory::clone(self_, memory_format)
     })?;
-    registrar.implement("contiguous", &handles::CONTIGUOUS, IMPLICIT, |_, (self_, memory_format)| {
-        composite::factory::contiguous(self_, memory_format)
-    })?;
+    registrar.implement_transparent(
+        "contiguous",
+        &handles::CONTIGUOUS,
+        IMPLICIT,
+        |_, (self_, memory_format)| composite::factory::contiguous(self_, memory_format),
+    )?;
     registrar.implement(
         "_to_copy",
         &handles::_TO_COPY,
@@ -566,7 +659,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "to.dtype_layout",
         &handles::TO_DTYPE_LAYOUT,
         IMPLICIT,
@@ -583,7 +676,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "to.device",
         &handles::TO_DEVICE,
         IMPLICIT,
@@ -591,7 +684,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::to_device(self_, device, dtype, non_blocking, copy, memory_format)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "to.dtype",
         &handles::TO_DTYPE,
         IMPLICIT,
@@ -599,7 +692,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::to_dtype(self_, dtype, non_blocking, copy, memory_format)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "to.other",
         &handles::TO_OTHER,
         IMPLICIT,
@@ -607,7 +700,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::to_other(self_, other, non_blocking, copy, memory_format)
         },
     )?;
-    registrar.implement("type_as", &handles::TYPE_AS, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("type_as", &handles::TYPE_AS, IMPLICIT, |_, (self_, other)| {
         composite::factory::type_as(self_, other)
     })?;
     registrar.implement("resize_", &handles::RESIZE_, EXPLICIT, |_, (self_, size, memory_format)| {
@@ -633,7 +726,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_, source)| composite::factory::set__source_tensor(self_, source),
     )?;
-    registrar.implement("item", &handles::ITEM, IMPLICIT, |_, (self_,)| composite::factory::item(self_))?;
+    registrar.implement_transparent("item", &handles::ITEM, IMPLICIT, |_, (self_,)| {
+        composite::factory::item(self_)
+    })?;
     registrar.implement(
         "_local_scalar_dense",
         &handles::_LOCAL_SCALAR_DENSE,

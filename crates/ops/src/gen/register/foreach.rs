@@ -50,54 +50,57 @@ pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_add.Scalar",
         &handles::_FOREACH_ADD_SCALAR,
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_add_scalar(self_, scalar),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_add_.Scalar",
         &handles::_FOREACH_ADD__SCALAR,
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_add__scalar(self_, scalar),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_add.List",
         &handles::_FOREACH_ADD_LIST,
         IMPLICIT,
         |_, (self_, other, alpha)| composite::foreach::_foreach_add_list(self_, other, alpha),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_add_.List",
         &handles::_FOREACH_ADD__LIST,
         IMPLICIT,
         |_, (self_, other, alpha)| composite::foreach::_foreach_add__list(self_, other, alpha),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_mul.Scalar",
         &handles::_FOREACH_MUL_SCALAR,
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_mul_scalar(self_, scalar),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_mul_.Scalar",
         &handles::_FOREACH_MUL__SCALAR,
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_mul__scalar(self_, scalar),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_foreach_mul_.Tensor",
         &handles::_FOREACH_MUL__TENSOR,
         IMPLICIT,
         |_, (self_, other)| composite::foreach::_foreach_mul__tensor(self_, other),
     )?;
-    registrar.implement("_foreach_neg", &handles::_FOREACH_NEG, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("_foreach_neg", &handles::_FOREACH_NEG, IMPLICIT, |_, (self_,)| {
         composite::foreach::_foreach_neg(self_)
     })?;
-    registrar.implement("_foreach_zero_", &handles::_FOREACH_ZERO_, IMPLICIT, |_, (self_,)| {
-        composite::foreach::_foreach_zero_(self_)
-    })?;
+    registrar.implement_transparent(
+        "_foreach_zero_",
+        &handles::_FOREACH_ZERO_,
+        IMPLICIT,
+        |_, (self_,)| composite::foreach::_foreach_zero_(self_),
+    )?;
     registrar.implement(
         "_fused_sgd_",
         &handles::_FUSED_SGD_,
@@ -133,7 +136,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_fused_sgd_.tensor_lr",
         &handles::_FUSED_SGD__TENSOR_LR,
         IMPLICIT,

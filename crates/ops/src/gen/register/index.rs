@@ -429,10 +429,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("nonzero.out", &handles::NONZERO_OUT, KERNEL_BACKENDS, |keyset, (self_, out)| {
         structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
     })?;
-    registrar.implement("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {
         composite::index::nonzero_numpy(self_)
     })?;
-    registrar.implement("where", &handles::WHERE, IMPLICIT, |_, (condition,)| {
+    registrar.implement_transparent("where", &handles::WHERE, IMPLICIT, |_, (condition,)| {
         composite::index::where_(condition)
     })?;
     Ok(())

@@ -197,19 +197,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         dot_run(&mut outs, self_, tensor)?;
         Ok(out.clone())
     })?;
-    registrar.implement("outer", &handles::OUTER, IMPLICIT, |_, (self_, vec2)| {
+    registrar.implement_transparent("outer", &handles::OUTER, IMPLICIT, |_, (self_, vec2)| {
         composite::linalg::outer(self_, vec2)
     })?;
     registrar.implement("outer.out", &handles::OUTER_OUT, EXPLICIT, |_, (self_, vec2, out)| {
         structured::write_out("outer", out, &composite::linalg::outer(self_, vec2)?)
     })?;
-    registrar.implement("matmul", &handles::MATMUL, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("matmul", &handles::MATMUL, IMPLICIT, |_, (self_, other)| {
         composite::linalg::matmul(self_, other)
     })?;
     registrar.implement("matmul.out", &handles::MATMUL_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("matmul", out, &composite::linalg::matmul(self_, other)?)
     })?;
-    registrar.implement("linear", &handles::LINEAR, IMPLICIT, |_, (input, weight, bias)| {
+    registrar.implement_transparent("linear", &handles::LINEAR, IMPLICIT, |_, (input, weight, bias)| {
         composite::linalg::linear(input, weight, bias)
     })?;
     Ok(())

@@ -145,7 +145,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(grad_input.clone())
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "nll_loss",
         &handles::NLL_LOSS,
         IMPLICIT,
@@ -153,7 +153,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::loss::nll_loss(self_, target, weight, reduction, ignore_index)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "nll_loss_nd",
         &handles::NLL_LOSS_ND,
         IMPLICIT,
@@ -161,7 +161,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::loss::nll_loss_nd(self_, target, weight, reduction, ignore_index)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "cross_entropy_loss",
         &handles::CROSS_ENTROPY_LOSS,
         IMPLICIT,

@@ -46,7 +46,7 @@ pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.implement_transparent(
         "layer_norm",
         &handles::LAYER_NORM,
         IMPLICIT,

@@ -8,6 +8,7 @@ use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
 use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
 use crate::structured;
@@ -77,6 +78,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::round(Tensor self) -> Tensor", &[]),
 ("aten::round_(Tensor(a!) self) -> Tensor(a!)", &[]),
 ("aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", &[]),
+("aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)", &[]),
+("aten::round.decimals_out(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::sign(Tensor self) -> Tensor", &[]),
 ("aten::sign_(Tensor(a!) self) -> Tensor(a!)", &[]),
 ("aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -987,10 +991,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         abs_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("absolute", &handles::ABSOLUTE, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("absolute", &handles::ABSOLUTE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::absolute(self_)
     })?;
-    registrar.implement("absolute_", &handles::ABSOLUTE_, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("absolute_", &handles::ABSOLUTE_, IMPLICIT, |_, (self_,)| {
         structured::write_inplace("absolute_", self_, &composite::pointwise::absolute(self_)?)
     })?;
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
@@ -1011,16 +1015,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         neg_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("negative", &handles::NEGATIVE, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("negative", &handles::NEGATIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::negative(self_)
     })?;
-    registrar.implement("negative_", &handles::NEGATIVE_, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("negative_", &handles::NEGATIVE_, IMPLICIT, |_, (self_,)| {
         structured::write_inplace("negative_", self_, &composite::pointwise::negative(self_)?)
     })?;
     registrar.implement("negative.out", &handles::NEGATIVE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("negative", out, &composite::pointwise::negative(self_)?)
     })?;
-    registrar.implement("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
     })?;
     registrar.implement("exp", &handles::EXP, BACKENDS, |_, (self_,)| {
@@ -1198,9 +1202,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         reciprocal_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar
-        .implement("square", &handles::SQUARE, IMPLICIT, |_, (self_,)| composite::pointwise::square(self_))?;
-    registrar.implement("square_", &handles::SQUARE_, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("square", &handles::SQUARE, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::square(self_)
+    })?;
+    registrar.implement_transparent("square_", &handles::SQUARE_, IMPLICIT, |_, (self_,)| {
         structured::write_inplace("square_", self_, &composite::pointwise::square(self_)?)
     })?;
     registrar.implement("square.out", &handles::SQUARE_OUT, EXPLICIT, |_, (self_, out)| {
@@ -1266,6 +1271,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         round_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
+    registrar.implement("round.decimals", &handles::ROUND_DECIMALS, EXPLICIT, |_, (self_, decimals)| {
+        composite::pointwise::round_decimals(self_, decimals)
+    })?;
+    registrar.implement("round_.decimals", &handles::ROUND__DECIMALS, EXPLICIT, |_, (self_, decimals)| {
+        structured::write_inplace("round_", self_, &composite::pointwise::round_decimals(self_, decimals)?)
+    })?;
+    registrar.implement(
+        "round.decimals_out",
+        &handles::ROUND_DECIMALS_OUT,
+        EXPLICIT,
+        |_, (self_, decimals, out)| {
+            structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
+        },
+    )?;
     registrar.implement("sign", &handles::SIGN, BACKENDS, |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sign_run(&mut outs, self_)?;
@@ -1316,12 +1335,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         logical_not_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("logical_not_", &handles::LOGICAL_NOT_, BACKENDS, |_, (self_,)| {
+    registrar.implement("logical_not_", &handles::LOGICAL_NOT_, BACKENDS, |keyset, (self_,)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace(
+                "logical_not_",
+                self_,
+                &redispatch::logical_not(keyset, self_)?,
+            );
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         logical_not_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("logical_not.out", &handles::LOGICAL_NOT_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.implement("logical_not.out", &handles::LOGICAL_NOT_OUT, BACKENDS, |keyset, (self_, out)| {
+        if !structured::is_bool(out) {
+            return structured::write_out("logical_not", out, &redispatch::logical_not(keyset, self_)?);
+        }
         let mut outs = StructuredOutputs::out(&[out]);
         logical_not_run(&mut outs, self_)?;
         Ok(out.clone())
@@ -1345,7 +1374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         .implement("isnan", &handles::ISNAN, EXPLICIT, |_, (self_,)| composite::pointwise::isnan(self_))?;
     registrar
         .implement("isinf", &handles::ISINF, EXPLICIT, |_, (self_,)| composite::pointwise::isinf(self_))?;
-    registrar.implement("isfinite", &handles::ISFINITE, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("isfinite", &handles::ISFINITE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::isfinite(self_)
     })?;
     registrar.implement("add.Tensor", &handles::ADD_TENSOR, BACKENDS, |_, (self_, other, alpha)| {
@@ -1390,13 +1419,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("sub_.Scalar", &handles::SUB__SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
         composite::pointwise::sub__scalar(self_, other, alpha)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "subtract.Tensor",
         &handles::SUBTRACT_TENSOR,
         IMPLICIT,
         |_, (self_, other, alpha)| composite::pointwise::subtract_tensor(self_, other, alpha),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "subtract_.Tensor",
         &handles::SUBTRACT__TENSOR,
         IMPLICIT,
@@ -1441,12 +1470,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("mul_.Scalar", &handles::MUL__SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::mul__scalar(self_, other)
     })?;
-    registrar.implement("multiply.Tensor", &handles::MULTIPLY_TENSOR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::multiply_tensor(self_, other)
-    })?;
-    registrar.implement("multiply_.Tensor", &handles::MULTIPLY__TENSOR, IMPLICIT, |_, (self_, other)| {
-        structured::write_inplace("multiply_", self_, &composite::pointwise::multiply_tensor(self_, other)?)
-    })?;
+    registrar.implement_transparent(
+        "multiply.Tensor",
+        &handles::MULTIPLY_TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::multiply_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "multiply_.Tensor",
+        &handles::MULTIPLY__TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| {
+            structured::write_inplace(
+                "multiply_",
+                self_,
+                &composite::pointwise::multiply_tensor(self_, other)?,
+            )
+        },
+    )?;
     registrar.implement("multiply.out", &handles::MULTIPLY_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("multiply", out, &composite::pointwise::multiply_tensor(self_, other)?)
     })?;
@@ -1519,13 +1560,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "true_divide.Tensor",
         &handles::TRUE_DIVIDE_TENSOR,
         IMPLICIT,
         |_, (self_, other)| composite::pointwise::true_divide_tensor(self_, other),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "true_divide_.Tensor",
         &handles::TRUE_DIVIDE__TENSOR,
         IMPLICIT,
@@ -1549,16 +1590,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement("divide.Tensor", &handles::DIVIDE_TENSOR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::divide_tensor(self_, other)
-    })?;
-    registrar.implement("divide_.Tensor", &handles::DIVIDE__TENSOR, IMPLICIT, |_, (self_, other)| {
-        structured::write_inplace("divide_", self_, &composite::pointwise::divide_tensor(self_, other)?)
-    })?;
+    registrar.implement_transparent(
+        "divide.Tensor",
+        &handles::DIVIDE_TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::divide_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "divide_.Tensor",
+        &handles::DIVIDE__TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| {
+            structured::write_inplace("divide_", self_, &composite::pointwise::divide_tensor(self_, other)?)
+        },
+    )?;
     registrar.implement("divide.out", &handles::DIVIDE_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("divide", out, &composite::pointwise::divide_tensor(self_, other)?)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "divide.Tensor_mode",
         &handles::DIVIDE_TENSOR_MODE,
         IMPLICIT,
@@ -1566,7 +1615,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::pointwise::divide_tensor_mode(self_, other, rounding_mode)
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "divide_.Tensor_mode",
         &handles::DIVIDE__TENSOR_MODE,
         IMPLICIT,
@@ -1615,13 +1664,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "floor_divide.Scalar",
         &handles::FLOOR_DIVIDE_SCALAR,
         IMPLICIT,
         |_, (self_, other)| composite::pointwise::floor_divide_scalar(self_, other),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "floor_divide_.Scalar",
         &handles::FLOOR_DIVIDE__SCALAR,
         IMPLICIT,
@@ -1806,13 +1855,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         minimum_run(&mut outs, self_, other)?;
         Ok(out.clone())
     })?;
-    registrar.implement("max.other", &handles::MAX_OTHER, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("max.other", &handles::MAX_OTHER, IMPLICIT, |_, (self_, other)| {
         composite::pointwise::max_other(self_, other)
     })?;
     registrar.implement("max.out", &handles::MAX_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("max", out, &composite::pointwise::max_other(self_, other)?)
     })?;
-    registrar.implement("min.other", &handles::MIN_OTHER, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("min.other", &handles::MIN_OTHER, IMPLICIT, |_, (self_, other)| {
         composite::pointwise::min_other(self_, other)
     })?;
     registrar.implement("min.out", &handles::MIN_OUT, EXPLICIT, |_, (self_, other, out)| {
@@ -2027,30 +2076,55 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_, other)| composite::pointwise::bitwise_xor_scalar_tensor(self_, other),
     )?;
-    registrar.implement("__and__.Tensor", &handles::__AND___TENSOR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__and___tensor(self_, other)
-    })?;
-    registrar.implement("__and__.Scalar", &handles::__AND___SCALAR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__and___scalar(self_, other)
-    })?;
-    registrar.implement("__or__.Tensor", &handles::__OR___TENSOR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__or___tensor(self_, other)
-    })?;
-    registrar.implement("__or__.Scalar", &handles::__OR___SCALAR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__or___scalar(self_, other)
-    })?;
-    registrar.implement("__xor__.Tensor", &handles::__XOR___TENSOR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__xor___tensor(self_, other)
-    })?;
-    registrar.implement("__xor__.Scalar", &handles::__XOR___SCALAR, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::__xor___scalar(self_, other)
-    })?;
+    registrar.implement_transparent(
+        "__and__.Tensor",
+        &handles::__AND___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__and___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__and__.Scalar",
+        &handles::__AND___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__and___scalar(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__or__.Tensor",
+        &handles::__OR___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__or___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__or__.Scalar",
+        &handles::__OR___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__or___scalar(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__xor__.Tensor",
+        &handles::__XOR___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__xor___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__xor__.Scalar",
+        &handles::__XOR___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__xor___scalar(self_, other),
+    )?;
     registrar.implement("logical_and", &handles::LOGICAL_AND, BACKENDS, |_, (self_, other)| {
         let mut outs = StructuredOutputs::functional(1);
         logical_and_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("logical_and_", &handles::LOGICAL_AND_, BACKENDS, |_, (self_, other)| {
+    registrar.implement("logical_and_", &handles::LOGICAL_AND_, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace(
+                "logical_and_",
+                self_,
+                &redispatch::logical_and(keyset, self_, other)?,
+            );
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         logical_and_run(&mut outs, self_, other)?;
         Ok(self_.clone())
@@ -2059,7 +2133,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_and.out",
         &handles::LOGICAL_AND_OUT,
         BACKENDS,
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out(
+                    "logical_and",
+                    out,
+                    &redispatch::logical_and(keyset, self_, other)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             logical_and_run(&mut outs, self_, other)?;
             Ok(out.clone())
@@ -2070,22 +2151,48 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         logical_or_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("logical_or_", &handles::LOGICAL_OR_, BACKENDS, |_, (self_, other)| {
+    registrar.implement("logical_or_", &handles::LOGICAL_OR_, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace(
+                "logical_or_",
+                self_,
+                &redispatch::logical_or(keyset, self_, other)?,
+            );
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         logical_or_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("logical_or.out", &handles::LOGICAL_OR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        logical_or_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "logical_or.out",
+        &handles::LOGICAL_OR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out(
+                    "logical_or",
+                    out,
+                    &redispatch::logical_or(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            logical_or_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("logical_xor", &handles::LOGICAL_XOR, BACKENDS, |_, (self_, other)| {
         let mut outs = StructuredOutputs::functional(1);
         logical_xor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("logical_xor_", &handles::LOGICAL_XOR_, BACKENDS, |_, (self_, other)| {
+    registrar.implement("logical_xor_", &handles::LOGICAL_XOR_, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace(
+                "logical_xor_",
+                self_,
+                &redispatch::logical_xor(keyset, self_, other)?,
+            );
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         logical_xor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
@@ -2094,7 +2201,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_xor.out",
         &handles::LOGICAL_XOR_OUT,
         BACKENDS,
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out(
+                    "logical_xor",
+                    out,
+                    &redispatch::logical_xor(keyset, self_, other)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             logical_xor_run(&mut outs, self_, other)?;
             Ok(out.clone())
@@ -2105,16 +2219,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         eq_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("eq_.Tensor", &handles::EQ__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("eq_.Tensor", &handles::EQ__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("eq_", self_, &redispatch::eq_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         eq_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("eq.Tensor_out", &handles::EQ_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        eq_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "eq.Tensor_out",
+        &handles::EQ_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("eq", out, &redispatch::eq_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            eq_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("eq.Scalar", &handles::EQ_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::eq_scalar(self_, other)
     })?;
@@ -2129,16 +2254,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         ne_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("ne_.Tensor", &handles::NE__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("ne_.Tensor", &handles::NE__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("ne_", self_, &redispatch::ne_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         ne_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("ne.Tensor_out", &handles::NE_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        ne_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "ne.Tensor_out",
+        &handles::NE_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("ne", out, &redispatch::ne_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            ne_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("ne.Scalar", &handles::NE_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::ne_scalar(self_, other)
     })?;
@@ -2153,16 +2289,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         lt_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("lt_.Tensor", &handles::LT__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("lt_.Tensor", &handles::LT__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("lt_", self_, &redispatch::lt_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         lt_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("lt.Tensor_out", &handles::LT_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        lt_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "lt.Tensor_out",
+        &handles::LT_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("lt", out, &redispatch::lt_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            lt_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("lt.Scalar", &handles::LT_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::lt_scalar(self_, other)
     })?;
@@ -2177,16 +2324,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         le_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("le_.Tensor", &handles::LE__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("le_.Tensor", &handles::LE__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("le_", self_, &redispatch::le_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         le_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("le.Tensor_out", &handles::LE_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        le_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "le.Tensor_out",
+        &handles::LE_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("le", out, &redispatch::le_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            le_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("le.Scalar", &handles::LE_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::le_scalar(self_, other)
     })?;
@@ -2201,16 +2359,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         gt_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("gt_.Tensor", &handles::GT__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("gt_.Tensor", &handles::GT__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("gt_", self_, &redispatch::gt_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         gt_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("gt.Tensor_out", &handles::GT_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        gt_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "gt.Tensor_out",
+        &handles::GT_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("gt", out, &redispatch::gt_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            gt_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("gt.Scalar", &handles::GT_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::gt_scalar(self_, other)
     })?;
@@ -2225,16 +2394,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         ge_tensor_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("ge_.Tensor", &handles::GE__TENSOR, BACKENDS, |_, (self_, other)| {
+    registrar.implement("ge_.Tensor", &handles::GE__TENSOR, BACKENDS, |keyset, (self_, other)| {
+        if !structured::is_bool(self_) {
+            return structured::write_inplace("ge_", self_, &redispatch::ge_tensor(keyset, self_, other)?);
+        }
         let mut outs = StructuredOutputs::inplace(self_);
         ge_tensor_run(&mut outs, self_, other)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("ge.Tensor_out", &handles::GE_TENSOR_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        ge_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.implement(
+        "ge.Tensor_out",
+        &handles::GE_TENSOR_OUT,
+        BACKENDS,
+        |keyset, (self_, other, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out("ge", out, &redispatch::ge_tensor(keyset, self_, other)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            ge_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("ge.Scalar", &handles::GE_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::ge_scalar(self_, other)
     })?;
@@ -2244,7 +2424,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("ge.Scalar_out", &handles::GE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("ge", out, &composite::pointwise::ge_scalar(self_, other)?)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "isclose",
         &handles::ISCLOSE,
         IMPLICIT,
@@ -2404,19 +2584,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "where.ScalarSelf",
         &handles::WHERE_SCALARSELF,
         IMPLICIT,
         |_, (condition, self_, other)| composite::pointwise::where_scalarself(condition, self_, other),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "where.ScalarOther",
         &handles::WHERE_SCALAROTHER,
         IMPLICIT,
         |_, (condition, self_, other)| composite::pointwise::where_scalarother(condition, self_, other),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "where.Scalar",
         &handles::WHERE_SCALAR,
         IMPLICIT,

@@ -78,7 +78,7 @@ pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.implement_transparent(
         "max_pool2d",
         &handles::MAX_POOL2D,
         IMPLICIT,

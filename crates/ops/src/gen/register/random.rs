@@ -31,11 +31,13 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::rand.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::rand.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
+("aten::rand_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::randn.generator(SymInt[] size, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randn.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
+("aten::randn_like.generator(Tensor self, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::randint.generator(SymInt high, SymInt[] size, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
@@ -46,6 +48,8 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::randint.low_generator_out(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::randint_like(Tensor self, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randint_like.low_dtype(Tensor self, SymInt low, SymInt high, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
+("aten::randint_like.generator(Tensor self, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
+("aten::randint_like.low_generator_dtype(Tensor self, SymInt low, SymInt high, *, Generator? generator, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
 ("aten::randperm.out(SymInt n, *, Tensor(a!) out) -> Tensor(a!)", &["nondeterministic_seeded"]),
 ("aten::randperm.generator(SymInt n, *, Generator? generator, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["nondeterministic_seeded"]),
@@ -351,6 +355,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement(
+        "rand_like.generator",
+        &handles::RAND_LIKE_GENERATOR,
+        EXPLICIT,
+        |_, (self_, generator, dtype, layout, device, pin_memory, memory_format)| {
+            composite::random::rand_like_generator(
+                self_,
+                generator,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+                memory_format,
+            )
+        },
+    )?;
+    registrar.implement(
         "randn",
         &handles::RANDN,
         EXPLICIT,
@@ -429,6 +449,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_, dtype, layout, device, pin_memory, memory_format)| {
             composite::random::randn_like(self_, dtype, layout, device, pin_memory, memory_format)
+        },
+    )?;
+    registrar.implement(
+        "randn_like.generator",
+        &handles::RANDN_LIKE_GENERATOR,
+        EXPLICIT,
+        |_, (self_, generator, dtype, layout, device, pin_memory, memory_format)| {
+            composite::random::randn_like_generator(
+                self_,
+                generator,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+                memory_format,
+            )
         },
     )?;
     registrar.implement(
@@ -634,6 +670,41 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement(
+        "randint_like.generator",
+        &handles::RANDINT_LIKE_GENERATOR,
+        EXPLICIT,
+        |_, (self_, high, generator, dtype, layout, device, pin_memory, memory_format)| {
+            composite::random::randint_like_generator(
+                self_,
+                high,
+                generator,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+                memory_format,
+            )
+        },
+    )?;
+    registrar.implement(
+        "randint_like.low_generator_dtype",
+        &handles::RANDINT_LIKE_LOW_GENERATOR_DTYPE,
+        EXPLICIT,
+        |_, (self_, low, high, generator, dtype, layout, device, pin_memory, memory_format)| {
+            composite::random::randint_like_low_generator_dtype(
+                self_,
+                low,
+                high,
+                generator,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+                memory_format,
+            )
+        },
+    )?;
+    registrar.implement(
         "randperm",
         &handles::RANDPERM,
         EXPLICIT,
@@ -800,10 +871,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement("dropout", &handles::DROPOUT, IMPLICIT, |_, (input, p, train)| {
+    registrar.implement_transparent("dropout", &handles::DROPOUT, IMPLICIT, |_, (input, p, train)| {
         composite::random::dropout(input, p, train)
     })?;
-    registrar.implement("dropout_", &handles::DROPOUT_, IMPLICIT, |_, (self_, p, train)| {
+    registrar.implement_transparent("dropout_", &handles::DROPOUT_, IMPLICIT, |_, (self_, p, train)| {
         composite::random::dropout_(self_, p, train)
     })?;
     registrar.implement("native_dropout", &handles::NATIVE_DROPOUT, EXPLICIT, |_, (input, p, train)| {

@@ -19,6 +19,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", &[]),
 ("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", &[]),
+("aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &[]),
 ("aten::mean.out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::prod(Tensor self, *, ScalarType? dtype=None) -> Tensor", &[]),
@@ -342,11 +343,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement("sum_to_size", &handles::SUM_TO_SIZE, IMPLICIT, |_, (self_, size)| {
+    registrar.implement_transparent("sum_to_size", &handles::SUM_TO_SIZE, IMPLICIT, |_, (self_, size)| {
         composite::reduce::sum_to_size(self_, size)
     })?;
     registrar.implement("mean", &handles::MEAN, EXPLICIT, |_, (self_, dtype)| {
         composite::reduce::mean(self_, dtype)
+    })?;
+    registrar.implement("mean.dtype_out", &handles::MEAN_DTYPE_OUT, EXPLICIT, |_, (self_, dtype, out)| {
+        structured::write_out("mean", out, &composite::reduce::mean(self_, dtype)?)
     })?;
     registrar.implement("mean.dim", &handles::MEAN_DIM, EXPLICIT, |_, (self_, dim, keepdim, dtype)| {
         composite::reduce::mean_dim(self_, dim, keepdim, dtype)
@@ -547,7 +551,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("equal", &handles::EQUAL, EXPLICIT, |_, (self_, other)| {
         composite::reduce::equal(self_, other)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "allclose",
         &handles::ALLCLOSE,
         IMPLICIT,
@@ -555,12 +559,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::reduce::allclose(self_, other, rtol, atol, equal_nan)
         },
     )?;
-    registrar.implement("is_nonzero", &handles::IS_NONZERO, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("is_nonzero", &handles::IS_NONZERO, IMPLICIT, |_, (self_,)| {
         composite::reduce::is_nonzero(self_)
     })?;
-    registrar.implement("softmax.int", &handles::SOFTMAX_INT, IMPLICIT, |_, (self_, dim, dtype)| {
-        composite::reduce::softmax_int(self_, dim, dtype)
-    })?;
+    registrar.implement_transparent(
+        "softmax.int",
+        &handles::SOFTMAX_INT,
+        IMPLICIT,
+        |_, (self_, dim, dtype)| composite::reduce::softmax_int(self_, dim, dtype),
+    )?;
     registrar.implement(
         "softmax.int_out",
         &handles::SOFTMAX_INT_OUT,
@@ -604,7 +611,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(grad_input.clone())
         },
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "log_softmax.int",
         &handles::LOG_SOFTMAX_INT,
         IMPLICIT,

@@ -39,6 +39,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", &[]),
 ("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", &[]),
 ("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", &[]),
+("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", &[]),
 ("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", &[]),
 ("aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", &[]),
 ("aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]", &[]),
@@ -94,41 +95,47 @@ pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.implement_transparent(
         "as_strided",
         &handles::AS_STRIDED,
         EXPLICIT,
         |_, (self_, size, stride, storage_offset)| view::as_strided(self_, size, stride, storage_offset),
     )?;
-    registrar.implement("view", &handles::VIEW, EXPLICIT, |_, (self_, size)| view::view(self_, size))?;
-    registrar.implement("view.dtype", &handles::VIEW_DTYPE, EXPLICIT, |_, (self_, dtype)| {
+    registrar.implement_transparent("view", &handles::VIEW, EXPLICIT, |_, (self_, size)| {
+        view::view(self_, size)
+    })?;
+    registrar.implement_transparent("view.dtype", &handles::VIEW_DTYPE, EXPLICIT, |_, (self_, dtype)| {
         view::view_dtype(self_, dtype)
     })?;
     registrar.implement("_unsafe_view", &handles::_UNSAFE_VIEW, EXPLICIT, |_, (self_, size)| {
         composite::shape::_unsafe_view(self_, size)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "_reshape_alias",
         &handles::_RESHAPE_ALIAS,
         EXPLICIT,
         |_, (self_, size, stride)| view::_reshape_alias(self_, size, stride),
     )?;
-    registrar.implement("reshape", &handles::RESHAPE, IMPLICIT, |_, (self_, shape)| {
+    registrar.implement_transparent("reshape", &handles::RESHAPE, IMPLICIT, |_, (self_, shape)| {
         composite::shape::reshape(self_, shape)
     })?;
-    registrar.implement("reshape_as", &handles::RESHAPE_AS, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("reshape_as", &handles::RESHAPE_AS, IMPLICIT, |_, (self_, other)| {
         composite::shape::reshape_as(self_, other)
     })?;
-    registrar.implement("view_as", &handles::VIEW_AS, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("view_as", &handles::VIEW_AS, IMPLICIT, |_, (self_, other)| {
         composite::shape::view_as(self_, other)
     })?;
-    registrar.implement("transpose.int", &handles::TRANSPOSE_INT, EXPLICIT, |_, (self_, dim0, dim1)| {
-        view::transpose_int(self_, dim0, dim1)
+    registrar.implement_transparent(
+        "transpose.int",
+        &handles::TRANSPOSE_INT,
+        EXPLICIT,
+        |_, (self_, dim0, dim1)| view::transpose_int(self_, dim0, dim1),
+    )?;
+    registrar.implement_transparent("t", &handles::T, EXPLICIT, |_, (self_,)| view::t(self_))?;
+    registrar.implement_transparent("permute", &handles::PERMUTE, EXPLICIT, |_, (self_, dims)| {
+        view::permute(self_, dims)
     })?;
-    registrar.implement("t", &handles::T, EXPLICIT, |_, (self_,)| view::t(self_))?;
-    registrar
-        .implement("permute", &handles::PERMUTE, EXPLICIT, |_, (self_, dims)| view::permute(self_, dims))?;
-    registrar.implement(
+    registrar.implement_transparent(
         "slice.Tensor",
         &handles::SLICE_TENSOR,
         EXPLICIT,
@@ -142,9 +149,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::shape::slice_backward(grad_output, input_sizes, dim, start, end, step)
         },
     )?;
-    registrar.implement("select.int", &handles::SELECT_INT, EXPLICIT, |_, (self_, dim, index)| {
-        view::select_int(self_, dim, index)
-    })?;
+    registrar.implement_transparent(
+        "select.int",
+        &handles::SELECT_INT,
+        EXPLICIT,
+        |_, (self_, dim, index)| view::select_int(self_, dim, index),
+    )?;
     registrar.implement(
         "select_backward",
         &handles::SELECT_BACKWARD,
@@ -153,9 +163,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::shape::select_backward(grad_output, input_sizes, dim, index)
         },
     )?;
-    registrar.implement("diagonal", &handles::DIAGONAL, EXPLICIT, |_, (self_, offset, dim1, dim2)| {
-        view::diagonal(self_, offset, dim1, dim2)
-    })?;
+    registrar.implement_transparent(
+        "diagonal",
+        &handles::DIAGONAL,
+        EXPLICIT,
+        |_, (self_, offset, dim1, dim2)| view::diagonal(self_, offset, dim1, dim2),
+    )?;
     registrar.implement(
         "diagonal_backward",
         &handles::DIAGONAL_BACKWARD,
@@ -164,105 +177,146 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::shape::diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
         },
     )?;
-    registrar.implement("expand", &handles::EXPAND, EXPLICIT, |_, (self_, size, implicit)| {
+    registrar.implement_transparent("expand", &handles::EXPAND, EXPLICIT, |_, (self_, size, implicit)| {
         view::expand(self_, size, implicit)
     })?;
-    registrar.implement("expand_as", &handles::EXPAND_AS, IMPLICIT, |_, (self_, other)| {
+    registrar.implement_transparent("expand_as", &handles::EXPAND_AS, IMPLICIT, |_, (self_, other)| {
         composite::shape::expand_as(self_, other)
     })?;
-    registrar.implement("squeeze", &handles::SQUEEZE, EXPLICIT, |_, (self_,)| view::squeeze(self_))?;
-    registrar.implement("squeeze.dim", &handles::SQUEEZE_DIM, EXPLICIT, |_, (self_, dim)| {
+    registrar
+        .implement_transparent("squeeze", &handles::SQUEEZE, EXPLICIT, |_, (self_,)| view::squeeze(self_))?;
+    registrar.implement_transparent("squeeze.dim", &handles::SQUEEZE_DIM, EXPLICIT, |_, (self_, dim)| {
         view::squeeze_dim(self_, dim)
     })?;
-    registrar.implement("squeeze.dims", &handles::SQUEEZE_DIMS, EXPLICIT, |_, (self_, dim)| {
-        view::squeeze_dims(self_, dim)
-    })?;
-    registrar.implement("unsqueeze", &handles::UNSQUEEZE, EXPLICIT, |_, (self_, dim)| {
+    registrar.implement_transparent(
+        "squeeze.dims",
+        &handles::SQUEEZE_DIMS,
+        EXPLICIT,
+        |_, (self_, dim)| view::squeeze_dims(self_, dim),
+    )?;
+    registrar.implement_transparent("unsqueeze", &handles::UNSQUEEZE, EXPLICIT, |_, (self_, dim)| {
         view::unsqueeze(self_, dim)
     })?;
-    registrar.implement("narrow", &handles::NARROW, IMPLICIT, |_, (self_, dim, start, length)| {
-        composite::shape::narrow(self_, dim, start, length)
-    })?;
-    registrar.implement("unfold", &handles::UNFOLD, EXPLICIT, |_, (self_, dimension, size, step)| {
-        view::unfold(self_, dimension, size, step)
-    })?;
-    registrar.implement("unbind.int", &handles::UNBIND_INT, EXPLICIT, |_, (self_, dim)| {
+    registrar.implement_transparent(
+        "narrow",
+        &handles::NARROW,
+        IMPLICIT,
+        |_, (self_, dim, start, length)| composite::shape::narrow(self_, dim, start, length),
+    )?;
+    registrar.implement_transparent(
+        "narrow.Tensor",
+        &handles::NARROW_TENSOR,
+        IMPLICIT,
+        |_, (self_, dim, start, length)| composite::shape::narrow_tensor(self_, dim, start, length),
+    )?;
+    registrar.implement_transparent(
+        "unfold",
+        &handles::UNFOLD,
+        EXPLICIT,
+        |_, (self_, dimension, size, step)| view::unfold(self_, dimension, size, step),
+    )?;
+    registrar.implement_transparent("unbind.int", &handles::UNBIND_INT, EXPLICIT, |_, (self_, dim)| {
         view::unbind_int(self_, dim)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "split.Tensor",
         &handles::SPLIT_TENSOR,
         EXPLICIT,
         |_, (self_, split_size, dim)| view::split_tensor(self_, split_size, dim),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "split_with_sizes",
         &handles::SPLIT_WITH_SIZES,
         EXPLICIT,
         |_, (self_, split_sizes, dim)| view::split_with_sizes(self_, split_sizes, dim),
     )?;
-    registrar.implement("split.sizes", &handles::SPLIT_SIZES, IMPLICIT, |_, (self_, split_size, dim)| {
-        composite::shape::split_sizes(self_, split_size, dim)
-    })?;
-    registrar.implement("chunk", &handles::CHUNK, IMPLICIT, |_, (self_, chunks, dim)| {
+    registrar.implement_transparent(
+        "split.sizes",
+        &handles::SPLIT_SIZES,
+        IMPLICIT,
+        |_, (self_, split_size, dim)| composite::shape::split_sizes(self_, split_size, dim),
+    )?;
+    registrar.implement_transparent("chunk", &handles::CHUNK, IMPLICIT, |_, (self_, chunks, dim)| {
         composite::shape::chunk(self_, chunks, dim)
     })?;
-    registrar.implement(
+    registrar.implement_transparent(
         "flatten.using_ints",
         &handles::FLATTEN_USING_INTS,
         IMPLICIT,
         |_, (self_, start_dim, end_dim)| composite::shape::flatten_using_ints(self_, start_dim, end_dim),
     )?;
-    registrar.implement("unflatten.int", &handles::UNFLATTEN_INT, IMPLICIT, |_, (self_, dim, sizes)| {
-        composite::shape::unflatten_int(self_, dim, sizes)
-    })?;
-    registrar.implement(
+    registrar.implement_transparent(
+        "unflatten.int",
+        &handles::UNFLATTEN_INT,
+        IMPLICIT,
+        |_, (self_, dim, sizes)| composite::shape::unflatten_int(self_, dim, sizes),
+    )?;
+    registrar.implement_transparent(
         "movedim.intlist",
         &handles::MOVEDIM_INTLIST,
         IMPLICIT,
         |_, (self_, source, destination)| composite::shape::movedim_intlist(self_, source, destination),
     )?;
-    registrar.implement(
+    registrar.implement_transparent(
         "movedim.int",
         &handles::MOVEDIM_INT,
         IMPLICIT,
         |_, (self_, source, destination)| composite::shape::movedim_int(self_, source, destination),
     )?;
-    registrar.implement("swapaxes", &handles::SWAPAXES, IMPLICIT, |_, (self_, axis0, axis1)| {
-        composite::shape::swapaxes(self_, axis0, axis1)
-    })?;
-    registrar.implement("swapdims", &handles::SWAPDIMS, IMPLICIT, |_, (self_, dim0, dim1)| {
+    registrar.implement_transparent(
+        "swapaxes",
+        &handles::SWAPAXES,
+        IMPLICIT,
+        |_, (self_, axis0, axis1)| composite::shape::swapaxes(self_, axis0, axis1),
+    )?;
+    registrar.implement_transparent("swapdims", &handles::SWAPDIMS, IMPLICIT, |_, (self_, dim0, dim1)| {
         composite::shape::swapdims(self_, dim0, dim1)
     })?;
-    registrar
-        .implement("numpy_T", &handles::NUMPY_T, IMPLICIT, |_, (self_,)| composite::shape::numpy_t(self_))?;
-    registrar.implement("matrix_H", &handles::MATRIX_H, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("numpy_T", &handles::NUMPY_T, IMPLICIT, |_, (self_,)| {
+        composite::shape::numpy_t(self_)
+    })?;
+    registrar.implement_transparent("matrix_H", &handles::MATRIX_H, IMPLICIT, |_, (self_,)| {
         composite::shape::matrix_h(self_)
     })?;
-    registrar.implement("mT", &handles::MT, IMPLICIT, |_, (self_,)| composite::shape::mt(self_))?;
-    registrar.implement("mH", &handles::MH, IMPLICIT, |_, (self_,)| composite::shape::mh(self_))?;
     registrar
-        .implement("adjoint", &handles::ADJOINT, IMPLICIT, |_, (self_,)| composite::shape::adjoint(self_))?;
-    registrar.implement("detach", &handles::DETACH, EXPLICIT, |_, (self_,)| view::detach(self_))?;
-    registrar.implement("alias", &handles::ALIAS, EXPLICIT, |_, (self_,)| view::alias(self_))?;
-    registrar.implement("real", &handles::REAL, IMPLICIT, |_, (self_,)| composite::shape::real(self_))?;
-    registrar.implement("imag", &handles::IMAG, IMPLICIT, |_, (self_,)| composite::shape::imag(self_))?;
-    registrar.implement("view_as_real", &handles::VIEW_AS_REAL, EXPLICIT, |_, (self_,)| {
+        .implement_transparent("mT", &handles::MT, IMPLICIT, |_, (self_,)| composite::shape::mt(self_))?;
+    registrar
+        .implement_transparent("mH", &handles::MH, IMPLICIT, |_, (self_,)| composite::shape::mh(self_))?;
+    registrar.implement_transparent("adjoint", &handles::ADJOINT, IMPLICIT, |_, (self_,)| {
+        composite::shape::adjoint(self_)
+    })?;
+    registrar
+        .implement_transparent("detach", &handles::DETACH, EXPLICIT, |_, (self_,)| view::detach(self_))?;
+    registrar.implement_transparent("alias", &handles::ALIAS, EXPLICIT, |_, (self_,)| view::alias(self_))?;
+    registrar.implement_transparent("real", &handles::REAL, IMPLICIT, |_, (self_,)| {
+        composite::shape::real(self_)
+    })?;
+    registrar.implement_transparent("imag", &handles::IMAG, IMPLICIT, |_, (self_,)| {
+        composite::shape::imag(self_)
+    })?;
+    registrar.implement_transparent("view_as_real", &handles::VIEW_AS_REAL, EXPLICIT, |_, (self_,)| {
         view::view_as_real(self_)
     })?;
-    registrar.implement("view_as_complex", &handles::VIEW_AS_COMPLEX, EXPLICIT, |_, (self_,)| {
-        view::view_as_complex(self_)
+    registrar.implement_transparent(
+        "view_as_complex",
+        &handles::VIEW_AS_COMPLEX,
+        EXPLICIT,
+        |_, (self_,)| view::view_as_complex(self_),
+    )?;
+    registrar.implement_transparent("conj", &handles::CONJ, IMPLICIT, |_, (self_,)| {
+        composite::shape::conj(self_)
     })?;
-    registrar.implement("conj", &handles::CONJ, IMPLICIT, |_, (self_,)| composite::shape::conj(self_))?;
-    registrar.implement("_conj", &handles::_CONJ, EXPLICIT, |_, (self_,)| view::_conj(self_))?;
-    registrar.implement("_neg_view", &handles::_NEG_VIEW, EXPLICIT, |_, (self_,)| view::_neg_view(self_))?;
+    registrar.implement_transparent("_conj", &handles::_CONJ, EXPLICIT, |_, (self_,)| view::_conj(self_))?;
+    registrar.implement_transparent("_neg_view", &handles::_NEG_VIEW, EXPLICIT, |_, (self_,)| {
+        view::_neg_view(self_)
+    })?;
     registrar.implement("_conj_physical", &handles::_CONJ_PHYSICAL, EXPLICIT, |_, (self_,)| {
         composite::shape::_conj_physical(self_)
     })?;
-    registrar.implement("resolve_conj", &handles::RESOLVE_CONJ, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("resolve_conj", &handles::RESOLVE_CONJ, IMPLICIT, |_, (self_,)| {
         composite::shape::resolve_conj(self_)
     })?;
-    registrar.implement("resolve_neg", &handles::RESOLVE_NEG, IMPLICIT, |_, (self_,)| {
+    registrar.implement_transparent("resolve_neg", &handles::RESOLVE_NEG, IMPLICIT, |_, (self_,)| {
         composite::shape::resolve_neg(self_)
     })?;
     registrar.implement("cat", &handles::CAT, BACKENDS, |_, (tensors, dim)| {
@@ -275,7 +329,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         cat_run(&mut outs, tensors, dim)?;
         Ok(out.clone())
     })?;
-    registrar.implement("concat", &handles::CONCAT, IMPLICIT, |_, (tensors, dim)| {
+    registrar.implement_transparent("concat", &handles::CONCAT, IMPLICIT, |_, (tensors, dim)| {
         composite::shape::concat(tensors, dim)
     })?;
     registrar.implement("concat.out", &handles::CONCAT_OUT, EXPLICIT, |_, (tensors, dim, out)| {

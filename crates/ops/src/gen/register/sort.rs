@@ -82,10 +82,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok((values.clone(), indices.clone()))
         },
     )?;
-    registrar.implement("argsort", &handles::ARGSORT, IMPLICIT, |_, (self_, dim, descending)| {
-        composite::sort::argsort(self_, dim, descending)
-    })?;
-    registrar.implement(
+    registrar.implement_transparent(
+        "argsort",
+        &handles::ARGSORT,
+        IMPLICIT,
+        |_, (self_, dim, descending)| composite::sort::argsort(self_, dim, descending),
+    )?;
+    registrar.implement_transparent(
         "argsort.stable",
         &handles::ARGSORT_STABLE,
         IMPLICIT,
