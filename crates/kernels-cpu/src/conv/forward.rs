@@ -1,0 +1,220 @@
+//! `_conv_forward`.
+
+use c10::{Element, Result, Tensor};
+use iter::parallel::parallel_for;
+
+use super::columns::Columns;
+use super::depthwise::depthwise;
+use super::shape::{Geometry, Images, Spatial};
+use crate::address::Address;
+use crate::dispatch::dispatch;
+use crate::linalg::panel::{multiply_block, PackedRows, Panel};
+use crate::linalg::{Accumulator, LinalgElement};
+use crate::registration::register;
+
+pub(super) fn register() {
+    register! {
+        conv_forward_kernel: fn(&Tensor, &Tensor, Option<&Tensor>, &[i64], &[i64], &[i64], i64, &[Tensor]);
+    }
+}
+
+/// A value per output channel.
+#[derive(Clone, Copy)]
+pub(super) struct Bias<T> {
+    data: Address,
+    stride: isize,
+    element: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: LinalgElement> Bias<T> {
+    fn of(tensor: &Tensor) -> Result<Bias<T>> {
+        let stride = tensor.stride(0)? as isize;
+        Ok(Bias { data: Address(tensor.data_ptr()), stride, element: std::marker::PhantomData })
+    }
+
+    pub(super) fn at(&self, channel: usize) -> T::Sum {
+        // SAFETY: the meta function checked that there is one per output channel.
+        unsafe { *self.data.0.cast::<T>().wrapping_offset(channel as isize * self.stride) }.widen()
+    }
+}
+
+/// Columns of a block: with its sums it stays in the second cache level.
+pub(super) const BLOCK: usize = 256;
+
+#[allow(clippy::too_many_arguments)]
+fn conv_forward_kernel(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    groups: i64,
+    outs: &[Tensor],
+) -> Result<()> {
+    let (images, weights, outputs) = (Images::of(input)?, Images::of(weight)?, Images::of(&outs[0])?);
+    let geometry = Geometry::new(weights.spatial, stride, padding, dilation, groups)?;
+    dispatch!(input.dtype(), "convolution", ALL_AND_COMPLEX + HALF, |T| {
+        let bias = bias.map(Bias::<T>::of).transpose()?;
+        let input = (input.data_ptr().cast::<T>().cast_const(), images);
+        let weight = (weight.data_ptr().cast::<T>().cast_const(), weights);
+        let out = (outs[0].data_ptr().cast::<T>(), outputs);
+        if geometry.groups > 1 && weights.channels == 1 {
+            return depthwise(input, weight, bias, out, &geometry);
+        }
+        forward(input, weight, bias, out, &geometry)
+    })
+}
+
+/// Reads element `[row][channel, tap]` of a weight.
+pub(super) fn weight_at<T: LinalgElement>(
+    data: *const T,
+    weights: &Images,
+    row: usize,
+    channel: usize,
+    tap: Spatial<usize>,
+) -> T::Sum {
+    let offset: isize =
+        tap.iter().zip(&weights.spatial_strides).map(|(&tap, &stride)| tap as isize * stride).sum();
+    // SAFETY: callers pass indices within the weight.
+    unsafe { *data.wrapping_offset(weights.offset(row, channel) + offset) }.widen()
+}
+
+fn forward<T: LinalgElement>(
+    (input, images): (*const T, Images),
+    (weight, weights): (*const T, Images),
+    bias: Option<Bias<T>>,
+    (out, outputs): (*mut T, Images),
+    geometry: &Geometry,
+) -> Result<()> {
+    let taps: Vec<_> = geometry.taps().collect();
+    let rows = outputs.channels / geometry.groups;
+    let depth = weights.channels * taps.len();
+    // The taps of a 1×1 kernel differ in no dimension: then a row of columns is a channel of the input.
+    let packed: Vec<PackedRows<T::Sum>> = (0..geometry.groups)
+        .map(|group| {
+            PackedRows::pack(rows, depth, |row, p| {
+                weight_at(weight, &weights, group * rows + row, p / taps.len(), taps[p % taps.len()])
+            })
+        })
+        .collect();
+    let offsets: Vec<_> = taps
+        .iter()
+        .map(|tap| std::array::from_fn(|i| tap[i] as isize * geometry.dilation[i] - geometry.padding[i]))
+        .collect();
+    let columns: Vec<Columns<T>> = (0..outputs.count * geometry.groups)
+        .map(|index| {
+            let (image, group) = (index / geometry.groups, index % geometry.groups);
+            Columns {
+                data: input.wrapping_offset(images.offset(image, group * weights.channels)),
+                images,
+                grid: outputs.spatial,
+                step: geometry.stride,
+                taps: offsets.clone(),
+            }
+        })
+        .collect();
+    let out = Target { data: out, images: outputs, grid: outputs.spatial, step: [1; 3], start: [0; 3] };
+    product(&columns, rows, depth, |index| &packed[index % geometry.groups], &|index, row, first, sums| {
+        let (image, group) = (index / geometry.groups, index % geometry.groups);
+        let channel = group * rows + row;
+        if let Some(bias) = &bias {
+            let bias = bias.at(channel);
+            for sum in sums.iter_mut() {
+                *sum = sum.plus(bias);
+            }
+        }
+        out.store(image, channel, first, sums);
+    })
+}
+
+/// For each set of columns the product with its packed rows; `store(set, row, first place, sums)` takes the results.
+///
+/// Blocks of places run in parallel.
+pub(super) fn product<'a, T: LinalgElement>(
+    columns: &[Columns<T>],
+    rows: usize,
+    depth: usize,
+    packed: impl Fn(usize) -> &'a PackedRows<T::Sum> + Sync,
+    store: &(dyn Fn(usize, usize, usize, &mut [T::Sum]) + Sync),
+) -> Result<()> {
+    let Some(first) = columns.first() else { return Ok(()) };
+    let places = first.places();
+    let nr = <T::Sum as Panel>::NR;
+    let blocks = places.div_ceil(BLOCK);
+    // Even blocks, so that the last is not much smaller.
+    let block = places.div_ceil(blocks.max(1)).next_multiple_of(nr).max(1);
+    let work = rows * depth.max(1) * block;
+    let grain = (iter::parallel::GRAIN_SIZE * 16 / work.max(1)).max(1);
+    parallel_for(0, columns.len() * blocks, grain, &|begin, end| {
+        for index in begin..end {
+            let (set, first) = (index / blocks, index % blocks * block);
+            let count = block.min(places.saturating_sub(first));
+            if count == 0 {
+                continue;
+            }
+            multiply_block(
+                packed(set),
+                count,
+                &|buffer, panel, row, depth| {
+                    let col = panel * nr;
+                    columns[set].panel(buffer, nr, first + col, nr.min(count - col), row, depth);
+                },
+                &mut |row, sums| store(set, row, first, sums),
+            );
+        }
+    })
+}
+
+/// Where results go: place `p` of a grid is the images' place `p · step + start`.
+#[derive(Clone, Copy)]
+pub(super) struct Target<T> {
+    pub(super) data: *mut T,
+    pub(super) images: Images,
+    pub(super) grid: Spatial<usize>,
+    pub(super) step: Spatial<usize>,
+    pub(super) start: Spatial<usize>,
+}
+
+// SAFETY: an address; blocks of places that run in parallel do not overlap.
+unsafe impl<T> Sync for Target<T> {}
+
+impl<T: LinalgElement> Target<T> {
+    /// Writes places `first..` of a channel.
+    pub(super) fn store(&self, image: usize, channel: usize, first: usize, sums: &[T::Sum]) {
+        let base = self.data.wrapping_offset(self.images.offset(image, channel));
+        if self.step == [1; 3]
+            && self.start == [0; 3]
+            && self.grid == self.images.spatial
+            && self.images.is_dense()
+        {
+            // SAFETY: dense places of an output channel, which belong to this call alone.
+            T::narrow_slice(sums, unsafe {
+                std::slice::from_raw_parts_mut(base.wrapping_add(first), sums.len())
+            });
+            return;
+        }
+        let [_, height, width] = self.grid;
+        for (i, &sum) in sums.iter().enumerate() {
+            let place = first + i;
+            let at = [place / width / height, place / width % height, place % width];
+            let offset: isize = (0..3)
+                .map(|d| (at[d] * self.step[d] + self.start[d]) as isize * self.images.spatial_strides[d])
+                .sum();
+            // SAFETY: a place of the output that belongs to this call alone.
+            unsafe { *base.wrapping_offset(offset) = T::narrow(sum) };
+        }
+    }
+
+    /// Writes zeros everywhere.
+    pub(super) fn clear(&self) {
+        let places = self.images.places();
+        let zeros = vec![<T::Sum as Element>::ZERO; places];
+        let whole = Target { grid: self.images.spatial, step: [1; 3], start: [0; 3], ..*self };
+        for image in 0..self.images.count {
+            for channel in 0..self.images.channels {
+                whole.store(image, channel, 0, &zeros);
+            }
+        }
+    }
+}
