@@ -4,12 +4,33 @@
 //! Each kernel is registered by name with [`iter::kernel_registry`]; the generated wrappers in `ops` find it
 //! there, so that neither crate depends on the other.
 
+mod address;
+mod conv;
+mod copy;
 mod dispatch;
+mod factory;
+mod foreach;
+mod fork;
+mod index;
+mod linalg;
 mod loops;
+#[cfg(test)]
+mod loops_tests;
+mod loss;
 mod map;
+mod norm;
 mod pointwise;
+mod pool;
+mod random;
+mod reduce;
 mod registration;
+mod shape;
+mod sort;
+#[cfg(test)]
+mod test_tensor;
 pub mod vec;
+
+pub use random::{create_cpu_generator, CpuGenerator};
 
 use std::sync::Once;
 
@@ -17,6 +38,20 @@ use std::sync::Once;
 pub fn init() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        conv::register();
+        copy::register();
+        factory::register();
+        foreach::register();
+        fork::register();
+        index::register();
+        linalg::register();
+        loss::register();
+        norm::register();
         pointwise::register();
+        pool::register();
+        random::register();
+        reduce::register();
+        shape::register();
+        sort::register();
     });
 }
