@@ -16,6 +16,8 @@ mod input_backward;
 mod shape;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod timings;
 mod weight_backward;
 
 /// Registers the family.

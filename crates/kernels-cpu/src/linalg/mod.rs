@@ -17,6 +17,8 @@ mod scratch;
 mod small;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod timings;
 
 pub(crate) use element::{Accumulator, LinalgElement};
 

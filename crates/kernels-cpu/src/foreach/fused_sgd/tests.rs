@@ -1,3 +1,5 @@
+use ScalarType::{Double, Float};
+
 use super::*;
 use crate::test_tensor::{elements, kernel, layouts, set_elements, tensor, zeros};
 
@@ -123,7 +125,7 @@ fn scaled_gradients_are_unscaled_in_place_and_an_infinity_skips_the_step() {
     let (param, grad) = (tensor(&[2], &[1f32, 2.0]), tensor(&[2], &[8f32, -4.0]));
     let (scale, fine, bad) = (tensor(&[], &[4f32]), tensor(&[], &[0f32]), tensor(&[], &[1f32]));
     let call = kernel::<Sgd>("fused_sgd_kernel");
-    let mut step = |found: &Tensor| {
+    let step = |found: &Tensor| {
         call(
             &[param.clone()],
             &[grad.clone()],
