@@ -1,0 +1,204 @@
+//! The trampoline: parse, let others take over, run, wrap.
+
+use c10::{DispatchKeySet, StoragePin, Tensor};
+use dispatch::{IValue, OperatorHandle, Stack};
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+use super::convert_argument::has_python_key;
+use super::parser::{Call, Parsed};
+use super::signature::{OutSource, Signature};
+use super::{error_text, return_types, torch_function, OpTable};
+use crate::convert::{ivalue, warnings};
+use crate::raw::Res;
+
+/// Inputs of more elements than this let other threads run Python meanwhile. Below, releasing the lock and fighting
+/// for it again costs more than the work.
+const RELEASE_ABOVE_NUMEL: i64 = 65536;
+
+/// Calls a function or method. `Ok(None)` if the arguments fit no signature, and nothing has been raised.
+#[inline]
+pub(crate) fn try_call(call: &mut Call<'_, '_>) -> Res<Option<*mut ffi::PyObject>> {
+    let signatures = call.table.signatures(call.py)?;
+    let mut stack = Stack::new();
+    let Some(parsed) = call.parse(signatures, &mut stack)? else { return Ok(None) };
+    if !call.context.overloaded.is_empty() || torch_function::modes_active() {
+        if let Some(result) = torch_function::handle(call)? {
+            return Ok(Some(result));
+        }
+    }
+    run_parsed(call.py, call.table, &parsed, stack).map(Some)
+}
+
+/// Calls a function or method.
+#[inline]
+pub(crate) fn call(call: &mut Call<'_, '_>) -> Res<*mut ffi::PyObject> {
+    match try_call(call)? {
+        Some(result) => Ok(result),
+        None => Err(error_text::no_match(call, call.table.signatures(call.py)?)),
+    }
+}
+
+fn run_parsed(py: Python<'_>, table: &OpTable, parsed: &Parsed<'_>, mut stack: Stack) -> Res<*mut ffi::PyObject> {
+    let signature = parsed.signature;
+    if let Some(index) = signature.factory_device {
+        if stack[index].is_none() {
+            if let Some(device) = c10::get_default_device() {
+                stack[index] = device.into();
+            }
+        }
+    }
+    let op = match (&parsed.out, &signature.op) {
+        (IValue::None, Some(op)) => *op,
+        (out, _) => {
+            let (op, out_stack) = with_outputs(table, signature, out, &stack)?;
+            stack = out_stack;
+            op
+        }
+    };
+    run(py, op, &mut stack)?;
+    warnings::emit_pending()?;
+    if parsed.requires_grad {
+        if let Some(IValue::Tensor(result)) = stack.last() {
+            autograd::variable::set_requires_grad(result, true)?;
+        }
+    }
+    wrap_returns(py, table, stack)
+}
+
+/// The stack of the `out=` form.
+fn with_outputs(table: &OpTable, signature: &Signature, out: &IValue, stack: &Stack) -> Res<(OperatorHandle, Stack)> {
+    let Some((op, sources)) = &signature.out else {
+        return Err(PyTypeError::new_err(format!("{}() takes no argument 'out'", table.name())).into());
+    };
+    let outs: smallvec::SmallVec<[Tensor; 2]> = match out {
+        IValue::Tensor(t) => smallvec::smallvec![t.clone()],
+        IValue::TensorList(list) => list.iter().cloned().collect(),
+        _ => smallvec::SmallVec::new(),
+    };
+    let expected = sources.iter().filter(|s| matches!(s, OutSource::Out(_))).count();
+    if outs.len() != expected {
+        return Err(PyTypeError::new_err(format!(
+            "{}(): argument 'out' must be tuple of {expected} Tensors, got {}",
+            table.name(),
+            outs.len()
+        ))
+        .into());
+    }
+    if let Some(op) = signature.op {
+        check_output_options(&op, stack, &outs)?;
+    }
+    let values = sources
+        .iter()
+        .map(|source| match source {
+            OutSource::Argument(i) => stack[*i].clone(),
+            OutSource::Out(i) => IValue::Tensor(outs[*i].clone()),
+        })
+        .collect();
+    Ok((*op, values))
+}
+
+/// A factory's dtype, layout and device must be those of `out`, if given.
+fn check_output_options(op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> Res<()> {
+    let schema = op.schema()?;
+    if !schema.has_tensor_options() {
+        return Ok(());
+    }
+    let Some(out) = outs.first() else { return Ok(()) };
+    let given = |name: &str| schema.argument_index(name).map(|i| &stack[i]).filter(|v| !v.is_none());
+    if let Some(IValue::ScalarType(dtype)) = given("dtype") {
+        if *dtype != out.dtype() {
+            return Err(c10::Error::runtime(format!(
+                "dtype torch.{} does not match dtype of out parameter (torch.{})",
+                dtype.name(),
+                out.dtype().name()
+            ))
+            .into());
+        }
+    }
+    if let Some(IValue::Layout(layout)) = given("layout") {
+        if *layout != out.layout() {
+            return Err(c10::Error::runtime(format!(
+                "layout torch.{} does not match layout of out parameter (torch.{})",
+                layout.python_name(),
+                out.layout().python_name()
+            ))
+            .into());
+        }
+    }
+    if let Some(IValue::Device(device)) = given("device") {
+        if device.type_ != out.device().type_ {
+            return Err(c10::Error::runtime(format!(
+                "device type {} does not match device type of out parameter ({})",
+                device.type_.lower_case_name(),
+                out.device().type_.lower_case_name()
+            ))
+            .into());
+        }
+    }
+    Ok(())
+}
+
+/// Runs an operator on a stack, without the interpreter's lock if the work is large.
+#[inline]
+pub(crate) fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {
+    if is_large(stack) {
+        // The lock no longer keeps other threads from resizing the arguments: see c10's Note [Pinned storages].
+        let pins = pin_storages(stack);
+        let result = py.detach(|| op.call_boxed(stack));
+        drop(pins);
+        result?;
+    } else {
+        op.call_boxed(stack)?;
+    }
+    Ok(())
+}
+
+/// Keeps the bytes of all arguments alive.
+fn pin_storages(stack: &Stack) -> smallvec::SmallVec<[StoragePin; 4]> {
+    let mut pins = smallvec::SmallVec::new();
+    for value in stack {
+        value.for_each_tensor(&mut |tensor| pins.extend(tensor.storage().map(c10::Storage::pin)));
+    }
+    pins
+}
+
+#[inline]
+fn is_large(stack: &Stack) -> bool {
+    let mut numel = 0i64;
+    let mut keys = DispatchKeySet::default();
+    for value in stack {
+        match value {
+            IValue::Tensor(t) => {
+                numel = numel.saturating_add(t.numel().unwrap_or(0));
+                keys = keys | t.key_set();
+            }
+            IValue::TensorList(list) => {
+                for t in list.iter() {
+                    numel = numel.saturating_add(t.numel().unwrap_or(0));
+                    keys = keys | t.key_set();
+                }
+            }
+            _ => {}
+        }
+    }
+    numel > RELEASE_ABOVE_NUMEL && !has_python_key(keys)
+}
+
+/// What an operator left on the stack, as PyTorch's Python functions return it.
+#[inline]
+pub(crate) fn wrap_returns(py: Python<'_>, table: &OpTable, mut stack: Stack) -> Res<*mut ffi::PyObject> {
+    match stack.len() {
+        1 => {
+            let value = std::mem::take(&mut stack[0]);
+            ivalue::into_python(py, value)
+        }
+        0 => Ok(py.None().into_ptr()),
+        n if n == table.binding().return_fields.len() => return_types::make(py, table.binding(), stack),
+        n => {
+            let tuple = ivalue::tuple_of(py, n, |i| ivalue::into_python(py, std::mem::take(&mut stack[i])))?;
+            Ok(tuple.into_ptr())
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Attributes that tie a tensor to autograd.
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use autograd::{variable, Node};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+use super::attributes::{bool_ref, getter, int_ref};
+use super::object::{self, PyTensor};
+use super::{of_self, overridden_getter};
+use crate::convert::{ivalue, warnings};
+use crate::raw::{borrow, getset, guard, guard_int, token, Res};
+
+/// Makes the Python object of a graph node, a new reference.
+pub(crate) type GradFnWrapper = fn(Python<'_>, Node) -> Res<*mut ffi::PyObject>;
+
+static GRAD_FN_WRAPPER: OnceLock<GradFnWrapper> = OnceLock::new();
+
+/// Says how nodes are shown to Python; the first caller wins.
+pub(crate) fn set_grad_fn_wrapper(wrapper: GradFnWrapper) {
+    let _ = GRAD_FN_WRAPPER.set(wrapper);
+}
+
+const NON_LEAF_GRAD: &str = "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute \
+    won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, \
+    use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the leaf \
+    Tensor instead.";
+
+getter!(requires_grad, "requires_grad", |_py, t| bool_ref(variable::requires_grad(t)));
+getter!(is_leaf, "is_leaf", |_py, t| bool_ref(variable::is_leaf(t)));
+getter!(output_nr, "output_nr", |_py, t| int_ref(i64::from(variable::output_nr(t))));
+getter!(retains_grad, "retains_grad", |_py, t| bool_ref(variable::retains_grad(t)));
+getter!(version, "_version", |_py, t| int_ref(i64::from(t.version()?)));
+getter!(base, "_base", |py, t| ivalue::into_python(py, variable::base(t).into()));
+getter!(data, "data", |_py, t| object::wrap(variable::variable_data(t)?));
+getter!(cdata, "_cdata", |_py, t| int_ref(t.as_ptr() as i64));
+getter!(grad_fn, "grad_fn", |py, t| match variable::grad_fn(t)? {
+    None => Ok(py.None().into_ptr()),
+    Some(node) => match GRAD_FN_WRAPPER.get() {
+        Some(wrap) => wrap(py, node),
+        None => Err(c10::Error::not_implemented("grad_fn: graph nodes are not available in Python").into()),
+    },
+});
+getter!(grad, "grad", |py, t| {
+    let grad = variable::grad(t);
+    if grad.is_none() && !variable::is_leaf(t) && !variable::retains_grad(t) {
+        warnings::warn(NON_LEAF_GRAD)?;
+    }
+    ivalue::into_python(py, grad.into())
+});
+
+unsafe extern "C" fn set_requires_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+    guard_int(|| {
+        // SAFETY: CPython calls setters of the type with its instances and a live value or null.
+        let tensor = unsafe { of_self(object) };
+        let flag = match value.is_null() {
+            true => None,
+            // SAFETY: as above.
+            false => unsafe { borrow(token(), value) }.cast::<PyBool>().ok().map(|v| v.is_true()),
+        };
+        let Some(flag) = flag else { return Err(PyRuntimeError::new_err("requires_grad must be a bool").into()) };
+        variable::set_requires_grad(tensor, flag)?;
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn set_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+    guard_int(|| {
+        // SAFETY: CPython calls setters of the type with its instances and a live value or null.
+        let tensor = unsafe { of_self(object) };
+        // SAFETY: as above.
+        let grad = match (!value.is_null()).then(|| unsafe { borrow(token(), value) }) {
+            None => None,
+            Some(value) if value.is_none() => None,
+            Some(value) => match object::get(&value) {
+                Some(grad) if grad.is_same(tensor) => {
+                    return Err(PyRuntimeError::new_err("can't assign Variable as its own grad").into());
+                }
+                Some(grad) => Some(grad.clone()),
+                None => {
+                    let found = value.get_type().name()?;
+                    let text = format!("assigned grad expected to be a Tensor or None but got grad of type {found}");
+                    return Err(PyTypeError::new_err(text).into());
+                }
+            },
+        };
+        variable::set_grad(tensor, grad)?;
+        Ok(0)
+    })
+}
+
+unsafe extern "C" fn set_data(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+    guard_int(|| {
+        if value.is_null() {
+            return Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!").into());
+        }
+        // SAFETY: CPython calls setters of the type with its instances and a live value.
+        let (tensor, value) = unsafe { (of_self(object), borrow(token(), value)) };
+        let Some(new_data) = object::get(&value) else {
+            let found = value.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("Variable data has to be a tensor, but got {found}")).into());
+        };
+        variable::set_data(tensor, new_data)?;
+        Ok(0)
+    })
+}
+
+/// A getter and a setter for a reference that the object itself holds.
+macro_rules! held_reference {
+    ($get:ident, $set:ident, $field:ident) => {
+        unsafe extern "C" fn $get(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+            // SAFETY: CPython calls it with a tensor; what it holds is alive.
+            unsafe {
+                let held = (*object.cast::<PyTensor>()).$field;
+                let held = if held.is_null() { ffi::Py_None() } else { held };
+                ffi::Py_INCREF(held);
+                held
+            }
+        }
+
+        unsafe extern "C" fn $set(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+            // SAFETY: CPython calls it with a tensor and a live value or null; the old reference is given up last.
+            unsafe {
+                let value = if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
+                ffi::Py_XINCREF(value);
+                let old = std::mem::replace(&mut (*object.cast::<PyTensor>()).$field, value);
+                object::track(object);
+                ffi::Py_XDECREF(old);
+            }
+            0
+        }
+    };
+}
+held_reference!(backward_hooks, set_backward_hooks, backward_hooks);
+held_reference!(post_accumulate_grad_hooks, set_post_accumulate_grad_hooks, post_accumulate_grad_hooks);
+
+/// The table of attributes.
+pub(super) fn table() -> [ffi::PyGetSetDef; 13] {
+    [
+        getset(c"requires_grad", requires_grad, Some(set_requires_grad)),
+        getset(c"grad", grad, Some(set_grad)),
+        getset(c"data", data, Some(set_data)),
+        getset(c"is_leaf", is_leaf, None),
+        getset(c"grad_fn", grad_fn, None),
+        getset(c"_grad_fn", grad_fn, None),
+        getset(c"output_nr", output_nr, None),
+        getset(c"retains_grad", retains_grad, None),
+        getset(c"_version", version, None),
+        getset(c"_base", base, None),
+        getset(c"_cdata", cdata, None),
+        getset(c"_backward_hooks", backward_hooks, Some(set_backward_hooks)),
+        getset(c"_post_accumulate_grad_hooks", post_accumulate_grad_hooks, Some(set_post_accumulate_grad_hooks)),
+    ]
+}

@@ -1,0 +1,331 @@
+"""Functions of ``ptr`` that are written in Python over operators."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from ptr import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
+    "meshgrid",
+    "nonzero",
+    "norm",
+    "split",
+]
+
+_functions = _C._VariableFunctions
+Tensor = _C.Tensor
+
+
+def _has_torch_function(tensors: Any) -> bool:
+    return _C._has_torch_function(tensors)
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """Return the shape that all ``shapes`` broadcast to.
+
+    Args:
+        shapes: sizes, each an integer or a sequence of integers.
+
+    Raises:
+        RuntimeError: the shapes do not fit together.
+
+    Example::
+
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
+    sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * max(map(len, sizes), default=0)
+    for shape in sizes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError(
+                    "Shape mismatch: objects cannot be broadcast to a single shape: "
+                    f"cannot broadcast {list(sizes)} at dimension {i}"
+                )
+            result[i] = shape[i]
+    return _C.Size(result)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Return views of the tensors that all have the shape they broadcast to.
+
+    Args:
+        tensors: any number of tensors, or one sequence of them.
+
+    Example::
+
+        >>> a, b = torch.broadcast_tensors(torch.zeros(2, 1), torch.ones(3))
+        >>> a.shape, b.shape
+        (torch.Size([2, 3]), torch.Size([2, 3]))
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    if _has_torch_function(tensors):
+        return _C._handle_torch_function(broadcast_tensors, tensors, tensors, {})
+    dims = [tensor.shape for tensor in tensors]
+    size = _broadcast_size(dims)
+    return tuple(tensor if tensor.shape == size else tensor.expand(size) for tensor in tensors)
+
+
+def _broadcast_size(shapes: list[Any]) -> Any:
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        offset = ndim - len(shape)
+        for i, size in enumerate(shape):
+            if size == 1 or size == result[offset + i]:
+                continue
+            if result[offset + i] != 1:
+                raise RuntimeError(
+                    f"The size of tensor a ({result[offset + i]}) must match the size of tensor b ({size}) "
+                    f"at non-singleton dimension {offset + i}"
+                )
+            result[offset + i] = size
+    return _C.Size(result)
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Split a tensor into pieces along a dimension. The pieces are views.
+
+    Args:
+        tensor: what to split.
+        split_size_or_sections: the size of every piece (the last one may be smaller), or a list of all sizes.
+        dim: the dimension.
+
+    Example::
+
+        >>> torch.split(torch.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
+    if _has_torch_function((tensor,)):
+        return _C._handle_torch_function(split, (tensor,), (tensor, split_size_or_sections), {"dim": dim})
+    if isinstance(split_size_or_sections, (list, tuple)):
+        return _functions.split_with_sizes(tensor, list(split_size_or_sections), dim)
+    return _functions.split(tensor, int(split_size_or_sections), dim)
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the indices of the elements that are not zero.
+
+    Args:
+        input: any tensor.
+        out: where to put the result.
+        as_tuple: whether to return one tensor of indices per dimension, fit for indexing, instead of one matrix.
+
+    Example::
+
+        >>> torch.nonzero(torch.tensor([1, 0, 2]))
+        tensor([[0],
+                [2]])
+        >>> torch.nonzero(torch.tensor([1, 0, 2]), as_tuple=True)
+        (tensor([0, 2]),)
+    """
+    if as_tuple:
+        return _functions.nonzero_numpy(input)
+    return _functions.nonzero(input) if out is None else _functions.nonzero(input, out=out)
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Return grids of coordinates from one-dimensional tensors.
+
+    Args:
+        tensors: scalars or one-dimensional tensors, or one sequence of them.
+        indexing: ``"ij"``, where the first tensor runs along the first dimension, or ``"xy"``, where it runs along the
+            second. Default: ``"ij"``.
+
+    Example::
+
+        >>> x, y = torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")
+        >>> y
+        tensor([[0, 1, 2],
+                [0, 1, 2]])
+    """
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tuple(tensors[0])
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    if indexing is None:
+        import warnings
+
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    for tensor in tensors:
+        if tensor.dim() > 1:
+            raise RuntimeError(
+                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor.dim()}D"
+            )
+        if tensor.dtype != tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        if tensor.device != tensors[0].device:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same device")
+    swap = indexing == "xy" and len(tensors) >= 2
+    ordered = (tensors[1], tensors[0], *tensors[2:]) if swap else tensors
+    shape = [tensor.numel() for tensor in ordered]
+    grids = []
+    for i, tensor in enumerate(ordered):
+        view = [1] * len(shape)
+        view[i] = -1
+        grids.append(tensor.reshape(view).expand(shape))
+    if swap:
+        grids = [grid.transpose(0, 1) for grid in grids]
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """Return all combinations of the elements of one-dimensional tensors, as ``itertools.product`` gives them.
+
+    Args:
+        tensors: any number of one-dimensional tensors.
+
+    Example::
+
+        >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
+    for tensor in tensors:
+        if tensor.dim() != 1:
+            raise RuntimeError("Expect a 1D vector, but got shape " + str(list(tensor.shape)))
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = meshgrid(*tensors, indexing="ij")
+    return _functions.stack([grid.flatten() for grid in grids], 1)
+
+
+def _atleast(tensors: tuple[Any, ...], grow: Any) -> Any:
+    if len(tensors) == 1:
+        if isinstance(tensors[0], (tuple, list)):
+            return tuple(grow(tensor) for tensor in tensors[0])
+        return grow(tensors[0])
+    return tuple(grow(tensor) for tensor in tensors)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Return views with at least one dimension.
+
+    Args:
+        tensors: one or more tensors, or one sequence of them.
+    """
+    return _atleast(tensors, lambda t: t.reshape(1) if t.dim() == 0 else t)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Return views with at least two dimensions; new ones come first.
+
+    Args:
+        tensors: one or more tensors, or one sequence of them.
+    """
+    return _atleast(tensors, lambda t: t.reshape(1, 1) if t.dim() == 0 else t.unsqueeze(0) if t.dim() == 1 else t)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Return views with at least three dimensions.
+
+    Args:
+        tensors: one or more tensors, or one sequence of them.
+    """
+
+    def grow(t: Any) -> Any:
+        if t.dim() == 0:
+            return t.reshape(1, 1, 1)
+        if t.dim() == 1:
+            return t.unsqueeze(0).unsqueeze(-1)
+        return t.unsqueeze(-1) if t.dim() == 2 else t
+
+    return _atleast(tensors, grow)
+
+
+def block_diag(*tensors: Any) -> Any:
+    """Return a matrix with the given matrices along its diagonal and zeros elsewhere.
+
+    Args:
+        tensors: scalars, vectors (rows) or matrices.
+    """
+    matrices = [atleast_2d(tensor) for tensor in tensors]
+    for i, tensor in enumerate(tensors):
+        if tensor.dim() > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {tensor.dim()}")
+    if not matrices:
+        return _functions.empty(1, 0)
+    dtype = matrices[0].dtype
+    for matrix in matrices[1:]:
+        dtype = _C.promote_types(dtype, matrix.dtype)
+    rows = list(itertools.accumulate((m.shape[0] for m in matrices), initial=0))
+    columns = list(itertools.accumulate((m.shape[1] for m in matrices), initial=0))
+    result = _functions.zeros(rows[-1], columns[-1], dtype=dtype, device=matrices[0].device)
+    for matrix, row, column in zip(matrices, rows, columns, strict=False):
+        result[row : row + matrix.shape[0], column : column + matrix.shape[1]] = matrix
+    return result
+
+
+def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
+    """Return the matrix or vector norm of a tensor.
+
+    Args:
+        input: a tensor of a floating or complex dtype.
+        p: the order of a vector norm, or ``"fro"``.
+        dim: the dimensions to reduce. Default: all.
+        keepdim: whether reduced dimensions stay, with size one.
+        out: where to put the result.
+        dtype: the dtype to compute in.
+
+    Example::
+
+        >>> torch.norm(torch.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
+    if _has_torch_function((input,)):
+        options = {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype}
+        return _C._handle_torch_function(norm, (input,), (input,), options)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    order = 2.0 if p in ("fro", None) else float(p)
+    result = _vector_norm(input if dtype is None else input.to(dtype), order, dim, keepdim)
+    if out is not None:
+        out.resize_(result.shape).copy_(result)
+        return out
+    return result
+
+
+def _vector_norm(x: Any, order: float, dim: Any, keepdim: bool) -> Any:
+    vector_norm = getattr(_C._linalg, "linalg_vector_norm", None)
+    if vector_norm is not None:
+        return vector_norm(x, order, dim, keepdim)
+    dims = list(range(x.dim())) if dim is None else dim
+    magnitude = x.abs()
+    if order == math.inf:
+        return magnitude.amax(dims, keepdim)
+    if order == -math.inf:
+        return magnitude.amin(dims, keepdim)
+    if order == 0:
+        return (magnitude != 0).sum(dims, keepdim).to(magnitude.dtype)
+    if order == 1:
+        return magnitude.sum(dims, keepdim)
+    if order == 2:
+        return magnitude.square().sum(dims, keepdim).sqrt()
+    return magnitude.pow(order).sum(dims, keepdim).pow(1.0 / order)

@@ -1,0 +1,101 @@
+"""Tensors from Python data, NumPy arrays and buffers, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptr
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        (3, "int64", ()),
+        (2.5, "float32", ()),
+        (True, "bool", ()),
+        (1 + 2j, "complex64", ()),
+        ([1, 2.5, True], "float32", (3,)),
+        ([[1, 2], [3, 4]], "int64", (2, 2)),
+        ([[], []], "float32", (2, 0)),
+        (range(3), "int64", (3,)),
+        ([np.float32(1), np.float32(2)], "float32", (2,)),
+        ([np.int32(1)], "int32", (1,)),
+        (np.ones((2, 3)), "float64", (2, 3)),
+    ],
+)
+def test_inference(data, dtype, shape):
+    x = ptr.tensor(data)
+    assert x.dtype is getattr(ptr, dtype) and x.shape == shape
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "error", "message"),
+    [
+        ([[1, 2], [3]], None, ValueError, r"expected sequence of length 2 at dim 1 \(got 1\)"),
+        ([[1, 2], 3], None, TypeError, "not a sequence"),
+        ("a", None, TypeError, r"new\(\): invalid data type 'str'"),
+        ([None], None, RuntimeError, "Could not infer dtype of NoneType"),
+        (2**70, None, ValueError, "Overflow when unpacking long long"),
+        (300, "uint8", RuntimeError, "value cannot be converted to type .* without overflow"),
+        (1 + 2j, "float32", TypeError, "must be real number, not complex"),
+    ],
+)
+def test_errors(data, dtype, error, message):
+    with pytest.raises(error, match=message):
+        ptr.tensor(data, dtype=dtype and getattr(ptr, dtype))
+
+
+def test_tolist_is_the_inverse():
+    for data in ([[1, 2], [3, 4]], [True, False], [0.5, -1.0], 7, [[]], [1 + 2j]):
+        assert ptr.tensor(data).tolist() == data
+    assert ptr.tensor([[1, 2], [3, 4]]).transpose(0, 1).tolist() == [[1, 3], [2, 4]]
+
+
+def test_numpy_shares_memory_both_ways():
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = ptr.from_numpy(array)
+    x[0, 0] = 7
+    assert array[0, 0] == 7
+    back = x.numpy()
+    back[1, 2] = 9
+    assert x[1, 2].item() == 9 and back.dtype == np.float32 and back.shape == (2, 3)
+    assert ptr.from_numpy(array.T).stride() == (1, 3)
+    assert np.asarray(ptr.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_the_array_outlives_the_tensor_and_the_reverse():
+    x = ptr.from_numpy(np.full(1000, 3.0))
+    assert x.tolist() == [3.0] * 1000
+    array = ptr.full((1000,), 2.0).numpy()
+    assert array.sum() == 2000
+
+
+def test_numpy_refusals():
+    with pytest.raises(TypeError, match=r"expected np.ndarray \(got int\)"):
+        ptr.from_numpy(3)
+    with pytest.raises(ValueError, match="negative"):
+        ptr.from_numpy(np.arange(3)[::-1])
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.object_"):
+        ptr.from_numpy(np.array([None]))
+    with pytest.raises(RuntimeError, match="Can't call numpy"):
+        ptr.ones(1, requires_grad=True).numpy()
+    assert ptr.ones(1, requires_grad=True).numpy(force=True).tolist() == [1.0]
+
+
+def test_as_tensor_copies_only_if_it_must():
+    x = ptr.ones(2)
+    assert ptr.as_tensor(x) is x
+    array = np.ones(2)
+    assert ptr.as_tensor(array).data_ptr() == array.ctypes.data
+    assert ptr.as_tensor(array, dtype=ptr.float32).dtype is ptr.float32
+
+
+def test_frombuffer():
+    data = bytearray(b"\x01\x00\x02\x00")
+    x = ptr.frombuffer(data, dtype=ptr.int16)
+    assert x.tolist() == [1, 2]
+    data[0] = 5
+    assert x[0].item() == 5
+    with pytest.raises(ValueError, match="must not be 0"):
+        ptr.frombuffer(b"", dtype=ptr.int16)

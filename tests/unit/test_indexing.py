@@ -1,0 +1,92 @@
+"""Indexing with integers, slices, masks and tensors, and the errors it raises."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptr
+
+
+@pytest.fixture
+def x():
+    return ptr.arange(12).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("index", "expected"),
+    [
+        (1, [4, 5, 6, 7]),
+        (-1, [8, 9, 10, 11]),
+        (slice(1, None), [[4, 5, 6, 7], [8, 9, 10, 11]]),
+        ((1, 2), 6),
+        ((slice(None), 1), [1, 5, 9]),
+        ((slice(None), slice(1, 3)), [[1, 2], [5, 6], [9, 10]]),
+        ((Ellipsis, 0), [0, 4, 8]),
+        ((slice(None, None, 2), -1), [3, 11]),
+        ([0, 2], [[0, 1, 2, 3], [8, 9, 10, 11]]),
+        (([0, 2], [1, 3]), [1, 11]),
+        ((slice(None), [0, 3]), [[0, 3], [4, 7], [8, 11]]),
+        ([True, False, True], [[0, 1, 2, 3], [8, 9, 10, 11]]),
+    ],
+)
+def test_values(x, index, expected):
+    assert x[index].tolist() == expected
+
+
+def test_tensors_and_masks(x):
+    assert x[ptr.tensor([2, 0])].tolist() == [[8, 9, 10, 11], [0, 1, 2, 3]]
+    assert x[ptr.tensor(1)].tolist() == [4, 5, 6, 7]
+    assert x[x > 9].tolist() == [10, 11]
+    assert x[ptr.tensor([0, 1]), ptr.tensor([[1], [2]])].tolist() == [[1, 5], [2, 6]]
+
+
+def test_new_dimensions(x):
+    assert x[None].shape == (1, 3, 4) and x[:, None].shape == (3, 1, 4) and x[..., None].shape == (3, 4, 1)
+    assert x[True].shape == (1, 3, 4) and x[False].shape == (0, 3, 4)
+
+
+def test_views_share_memory(x):
+    view = x[1:, 1:3]
+    view.fill_(0)
+    assert x.tolist() == [[0, 1, 2, 3], [4, 0, 0, 7], [8, 0, 0, 11]]
+    assert x[...] is not x and x[:].data_ptr() == x.data_ptr()
+
+
+def test_assignment(x):
+    x[0] = 1
+    x[1, 1:] = ptr.tensor([7, 8, 9])
+    x[x > 8] = 0
+    x[[0, 2], [0, 3]] = ptr.tensor([5, 6])
+    assert x.tolist() == [[5, 1, 1, 1], [4, 7, 8, 0], [8, 0, 0, 6]]
+    x[:] = 2.0
+    x[None] = ptr.tensor([[[3]]])
+    assert x.tolist() == [[3] * 4] * 3
+    x[False] = 9
+    assert x.tolist() == [[3] * 4] * 3
+
+
+@pytest.mark.parametrize(
+    ("index", "error", "message"),
+    [
+        (5, IndexError, "index 5 is out of bounds for dimension 0 with size 3"),
+        ((0, -5), IndexError, "index -5 is out of bounds for dimension 1 with size 4"),
+        ((0, 0, 0), IndexError, "too many indices for tensor of dimension 2"),
+        (1.5, IndexError, r"only integers, slices \(`:`\), ellipsis .* \(got float\)"),
+        ({1: 2}, IndexError, r"only integers, slices \(`:`\), ellipsis .* \(got dict\)"),
+        (slice(None, None, -1), ValueError, "step must be greater than zero"),
+        (slice(None, None, 0), ValueError, "slice step cannot be zero"),
+        (slice("a", None), TypeError, "slice indices must be integers or None or have an __index__ method"),
+    ],
+)
+def test_errors(x, index, error, message):
+    with pytest.raises(error, match=message):
+        x[index]
+
+
+def test_errors_of_assignment(x):
+    with pytest.raises(TypeError, match="can't assign a str to a torch.LongTensor"):
+        x[0] = "a"
+    with pytest.raises(TypeError, match="does not support deleting"):
+        del x[0]
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
+        ptr.tensor(1)[0]
