@@ -3,6 +3,10 @@
 //! `fork` copies only the calling thread. A lock held by another thread at that moment stays locked in the child for
 //! ever. Locks of parking_lot can be forced open, but waiters are kept in a table of the process, whose own locks
 //! may be held too. This lock is one word and the kernel's futex, so that forcing it open is one store.
+//!
+//! There are two disciplines. A value that can be forgotten is reset in the child
+//! ([`ForkSafeMutex::reset_after_fork`]). One that cannot is never seen half changed: the forking thread takes the lock
+//! first ([`ForkSafeMutex::hold_for_fork`]) and opens it on both sides.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -76,6 +80,19 @@ impl<T> ForkSafeMutex<T> {
         if self.state.swap(UNLOCKED, Ordering::Release) == CONTENDED {
             os::futex_wake_one(&self.state);
         }
+    }
+
+    /// Takes the lock for the time of a fork. See [`at_fork`](crate::at_fork).
+    pub fn hold_for_fork(&self) {
+        mem::forget(self.lock());
+    }
+
+    /// Opens, in the parent, what [`hold_for_fork`](Self::hold_for_fork) has taken.
+    ///
+    /// # Safety
+    /// Only after `hold_for_fork`, on the same thread, in the process that called it.
+    pub unsafe fn release_in_parent(&self) {
+        self.unlock();
     }
 
     /// In a forked child, opens the lock; says whether somebody held it, in which case the value may be half changed.

@@ -50,6 +50,7 @@ pub use event::*;
 pub use fork_safe_mutex::*;
 pub use generator::*;
 pub use hooks::*;
+pub use os::at_fork;
 pub use registry::*;
 pub use stream::*;
 

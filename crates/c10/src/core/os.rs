@@ -4,6 +4,8 @@ use std::io;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 
+use crate::{bail, Result};
+
 /// Maps `nbytes` of zeroed private memory at a multiple of `align` (a power of two). Both are multiples of the page size.
 ///
 /// `None` if the system refuses.
@@ -129,6 +131,24 @@ pub(crate) fn futex_wake_one(word: &AtomicU32) {
     }
     #[cfg(not(target_os = "linux"))]
     let _ = word;
+}
+
+/// Has `prepare` called before every `fork`, on the thread that forks, and then `parent` or `child` on that same thread.
+///
+/// What `prepare` locks, the other two unlock: the child then finds every value whole and every lock open, whatever
+/// other threads were doing. Handlers of the same process may run in any order, so their locks must not nest.
+pub fn at_fork(
+    prepare: unsafe extern "C" fn(),
+    parent: unsafe extern "C" fn(),
+    child: unsafe extern "C" fn(),
+) -> Result<()> {
+    // SAFETY: plain functions, which live as long as the process.
+    let status = unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    if status != 0 {
+        let error = io::Error::from_raw_os_error(status);
+        bail!(Runtime, "at_fork(): the system cannot register the handlers: {error}");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,6 +6,21 @@
 //! ([`StorageImpl::materialize`]). The shared bytes are held by an `Arc`: a storage that copies keeps its share until it
 //! has finished reading, so the other one, if it is written to meanwhile, sees that it is not alone and copies too.
 //! The last holder takes the bytes without a copy. Reads go through [`StorageImpl::const_data`] and change nothing.
+//!
+//! # Note [Pinned storages]
+//!
+//! A kernel works on raw addresses. Python programs are ordered by the interpreter's lock, but large operators and
+//! the backward pass run without it, and then `resize_` or `set_` on another thread would free the block under the kernel.
+//! Whoever runs kernels without that order holds a [`StoragePin`] per storage. While there is one:
+//!
+//! * a block that is replaced goes to `retired`, and is freed with the last pin;
+//! * a smaller size leaves the block as it is, to be trimmed with the last pin. Otherwise a kernel that has read the old
+//!   size and then reads the new address would run over its end. (A larger block comes before its size, which is
+//!   the safe order.)
+//!
+//! So what two threads do to the same bytes may be nonsense, but it stays inside memory that is alive.
+
+mod striped_cell;
 
 use std::ffi::c_void;
 use std::fmt;
@@ -13,10 +28,9 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
-
+use self::striped_cell::StripedCell;
 use crate::util::intrusive_ptr::{IntrusivePtr, IntrusivePtrTarget, RefCount, WeakIntrusivePtr};
-use crate::{bail, get_allocator, Allocator, DataPtr, Device, PyObjectSlot, Result, SymInt};
+use crate::{bail, get_allocator, Allocator, DataPtr, Device, DeviceType, PyObjectSlot, Result, SymInt};
 
 /// Who owns the bytes.
 enum Owner {
@@ -28,8 +42,26 @@ enum Owner {
 /// What changes rarely and together.
 struct Guarded {
     owner: Owner,
+    /// The bytes that the owner has: `nbytes` or more.
+    capacity: usize,
     /// Set when the size is symbolic; `nbytes` is then a hint or 0.
     sym_nbytes: Option<SymInt>,
+    /// See Note [Pinned storages].
+    pins: usize,
+    retired: Vec<Owner>,
+    /// Whether the block is to be trimmed to `nbytes` when the last pin goes.
+    trim: bool,
+}
+
+impl Guarded {
+    /// Keeps a replaced owner for those who have pinned it; else gives it back, to be dropped outside the lock.
+    fn retire(&mut self, old: Owner) -> Option<Owner> {
+        if self.pins == 0 {
+            return Some(old);
+        }
+        self.retired.push(old);
+        None
+    }
 }
 
 /// A block of memory and how to grow it.
@@ -38,7 +70,7 @@ pub struct StorageImpl {
     /// The address of the bytes: a copy of the owner's, so that the hot path takes no lock.
     data: AtomicPtr<u8>,
     nbytes: AtomicUsize,
-    guarded: Mutex<Guarded>,
+    guarded: StripedCell<Guarded>,
     /// Immutable after construction.
     allocator: Option<&'static dyn Allocator>,
     /// Immutable after construction.
@@ -60,11 +92,13 @@ impl StorageImpl {
             Owner::Unique(data) => (data.get(), data.device(), false),
             Owner::CopyOnWrite(data) => (data.get(), data.device(), true),
         };
+        let guarded =
+            Guarded { owner, capacity: nbytes, sym_nbytes: None, pins: 0, retired: Vec::new(), trim: false };
         Self {
             refcount: RefCount::new(),
             data: AtomicPtr::new(data),
             nbytes: AtomicUsize::new(nbytes),
-            guarded: Mutex::new(Guarded { owner, sym_nbytes: None }),
+            guarded: StripedCell::new(guarded),
             allocator,
             device,
             resizable: AtomicBool::new(resizable),
@@ -76,7 +110,8 @@ impl StorageImpl {
     /// The size in bytes.
     #[inline]
     pub fn nbytes(&self) -> usize {
-        self.nbytes.load(Ordering::Relaxed)
+        // Whoever sees a larger size also sees the larger block.
+        self.nbytes.load(Ordering::Acquire)
     }
 
     /// The size in bytes, symbolic where it is.
@@ -88,17 +123,35 @@ impl StorageImpl {
     }
 
     /// Sets a size that is only known symbolically.
-    pub fn set_sym_nbytes(&self, nbytes: SymInt) {
-        match nbytes.maybe_as_int().and_then(|nbytes| usize::try_from(nbytes).ok()) {
-            Some(nbytes) => self.set_nbytes(nbytes),
-            None => self.guarded.lock().sym_nbytes = Some(nbytes),
+    pub fn set_sym_nbytes(&self, nbytes: SymInt) -> Result<()> {
+        if let Some(nbytes) = nbytes.maybe_as_int().and_then(|nbytes| usize::try_from(nbytes).ok()) {
+            return self.set_nbytes(nbytes);
         }
+        // Replaced under the lock, dropped outside it: a symbol belongs to somebody else.
+        let old = self.guarded.lock().sym_nbytes.replace(nbytes);
+        drop(old);
+        Ok(())
     }
 
-    /// Sets the size without touching the memory: for those who have replaced it, and for storages without bytes.
-    pub fn set_nbytes(&self, nbytes: usize) {
-        self.nbytes.store(nbytes, Ordering::Relaxed);
-        self.guarded.lock().sym_nbytes = None;
+    /// Sets the size without touching the memory. It cannot exceed the block, except on the Meta device, which has none.
+    pub fn set_nbytes(&self, nbytes: usize) -> Result<()> {
+        let mut guarded = self.guarded.lock();
+        if nbytes > guarded.capacity {
+            if self.device.type_ != DeviceType::Meta {
+                let capacity = guarded.capacity;
+                drop(guarded);
+                bail!(
+                    Runtime,
+                    "set_nbytes(): expected at most {capacity} bytes, the size of the block, got {nbytes}"
+                );
+            }
+            guarded.capacity = nbytes;
+        }
+        let old = guarded.sym_nbytes.take();
+        self.nbytes.store(nbytes, Ordering::Release);
+        drop(guarded);
+        drop(old);
+        Ok(())
     }
 
     /// The address of the bytes, to be written. A copy-on-write storage is copied first; should that fail for want of
@@ -169,35 +222,57 @@ impl StorageImpl {
     /// Copies shared bytes, so that they may be written.
     pub fn materialize(&self) -> Result<()> {
         let mut guarded = self.guarded.lock();
+        let nbytes = guarded.capacity;
         let Owner::CopyOnWrite(shared) = &mut guarded.owner else {
             return Ok(());
         };
-        let own = if Arc::get_mut(shared).is_some() {
-            None
+        let old = if Arc::get_mut(shared).is_some() {
+            self.take_last_share(&mut guarded)?
         } else {
+            // Copied without the lock, from a share of our own: the other storage sees that it is not alone.
+            let share = Arc::clone(shared);
+            drop(guarded);
             // SAFETY: the share keeps `nbytes` readable bytes alive during the copy.
-            Some(unsafe { self.allocator_or_default()?.clone_data(shared.get(), self.nbytes())? })
-        };
-        let old = match own {
-            Some(copy) => self.replace_owner(&mut guarded, copy),
-            None => {
-                let placeholder = Owner::Unique(DataPtr::null(self.device));
-                match std::mem::replace(&mut guarded.owner, placeholder) {
-                    // Alone: `get_mut` has just said so, and only the lock's holder clones this share.
-                    Owner::CopyOnWrite(shared) => match Arc::try_unwrap(shared) {
-                        Ok(data) => self.replace_owner(&mut guarded, data),
-                        Err(shared) => {
-                            guarded.owner = Owner::CopyOnWrite(shared);
-                            bail!(Internal, "materialize(): a share that was the last one is not");
-                        }
-                    },
-                    other => std::mem::replace(&mut guarded.owner, other),
+            let copy = unsafe { self.allocator_or_default()?.clone_data(share.get(), nbytes)? };
+            guarded = self.guarded.lock();
+            match &guarded.owner {
+                Owner::CopyOnWrite(now) if Arc::ptr_eq(now, &share) => {
+                    let old = self.replace_owner(&mut guarded, copy);
+                    guarded.capacity = nbytes;
+                    (guarded.retire(old), Some(share))
+                }
+                // Another thread was faster.
+                _ => {
+                    drop(guarded);
+                    drop((copy, share));
+                    return Ok(());
                 }
             }
         };
         drop(guarded);
         drop(old);
         Ok(())
+    }
+
+    /// Makes the only share of the bytes this storage's own again.
+    fn take_last_share(&self, guarded: &mut Guarded) -> Result<Dropped> {
+        let placeholder = Owner::Unique(DataPtr::null(self.device));
+        match std::mem::replace(&mut guarded.owner, placeholder) {
+            Owner::CopyOnWrite(shared) => match Arc::try_unwrap(shared) {
+                Ok(data) => {
+                    let placeholder = self.replace_owner(guarded, data);
+                    Ok((Some(placeholder), None))
+                }
+                Err(shared) => {
+                    guarded.owner = Owner::CopyOnWrite(shared);
+                    bail!(Internal, "materialize(): a share that was the last one is not");
+                }
+            },
+            other => {
+                guarded.owner = other;
+                Ok((None, None))
+            }
+        }
     }
 
     /// A storage over the same bytes; whichever of the two is written first copies them.
@@ -218,11 +293,12 @@ impl StorageImpl {
         Storage(IntrusivePtr::new(clone))
     }
 
-    /// Replaces the bytes, and returns the old ones unless they are shared.
+    /// Replaces the bytes, and returns the old ones unless they are shared or pinned.
     ///
     /// # Safety
     ///
-    /// `data` has `nbytes` bytes; no kernel uses the old ones, and no tensor over this storage reaches further.
+    /// `data` has `nbytes` bytes; no kernel uses the old ones unless it has pinned them, and no tensor over this storage
+    /// reaches further.
     pub unsafe fn set_data_ptr(&self, data: DataPtr, nbytes: usize) -> Result<Option<DataPtr>> {
         if data.device() != self.device {
             bail!(
@@ -234,36 +310,81 @@ impl StorageImpl {
         }
         let mut guarded = self.guarded.lock();
         let old = self.replace_owner(&mut guarded, data);
-        guarded.sym_nbytes = None;
-        self.nbytes.store(nbytes, Ordering::Relaxed);
+        let old = guarded.retire(old);
+        let old_size = guarded.sym_nbytes.take();
+        guarded.capacity = nbytes;
+        guarded.trim = false;
+        self.nbytes.store(nbytes, Ordering::Release);
+        drop(guarded);
+        drop(old_size);
         Ok(match old {
-            Owner::Unique(old) => Some(old),
-            Owner::CopyOnWrite(_) => None,
+            Some(Owner::Unique(old)) => Some(old),
+            Some(Owner::CopyOnWrite(_)) | None => None,
         })
     }
 
     /// Changes the size and keeps the content up to the smaller of the two sizes. Only a storage made resizable can.
     ///
-    /// The caller has exclusive logical access, as for every write: addresses handed out before are stale.
+    /// The caller has exclusive logical access, as for every write: addresses handed out before are stale, except to
+    /// those who have pinned the storage.
     pub fn resize(&self, nbytes: usize) -> Result<()> {
         if !self.is_resizable() {
             bail!(Runtime, "Trying to resize storage that is not resizable");
         }
+        self.reallocate(nbytes)
+    }
+
+    fn reallocate(&self, nbytes: usize) -> Result<()> {
         let allocator = self.allocator_or_default()?;
         let new = allocator.allocate(nbytes)?;
-        let mut guarded = self.guarded.lock();
-        let copied = self.nbytes().min(nbytes);
-        let from = self.const_data();
+        // The copy is made without the lock, from bytes that another thread's `resize` cannot free.
+        let pin = BorrowedPin::new(self);
+        let (from, copied) = {
+            let _guarded = self.guarded.lock();
+            (self.const_data(), self.nbytes().min(nbytes))
+        };
         if copied != 0 && !from.is_null() && !new.is_null() {
-            // SAFETY: both blocks have at least `copied` bytes, and the new one is fresh.
+            // SAFETY: both blocks have at least `copied` bytes, the old one is pinned, and the new one is fresh.
             unsafe { allocator.copy_data(new.get(), from, copied)? };
         }
-        let old = self.replace_owner(&mut guarded, new);
-        guarded.sym_nbytes = None;
-        self.nbytes.store(nbytes, Ordering::Relaxed);
+        let mut guarded = self.guarded.lock();
+        let others_pin = guarded.pins > 1;
+        let unused = if others_pin && nbytes < guarded.capacity {
+            guarded.trim = true;
+            Some(new)
+        } else {
+            let old = self.replace_owner(&mut guarded, new);
+            guarded.capacity = nbytes;
+            guarded.trim = false;
+            guarded.retired.push(old);
+            None
+        };
+        let old_size = guarded.sym_nbytes.take();
+        self.nbytes.store(nbytes, Ordering::Release);
         drop(guarded);
-        drop(old);
+        drop((unused, old_size, pin));
         Ok(())
+    }
+
+    /// Counts a pin. See Note [Pinned storages].
+    fn add_pin(&self) {
+        self.guarded.lock().pins += 1;
+    }
+
+    fn remove_pin(&self) {
+        let mut guarded = self.guarded.lock();
+        guarded.pins -= 1;
+        if guarded.pins != 0 {
+            return;
+        }
+        let retired = std::mem::take(&mut guarded.retired);
+        let trim = std::mem::take(&mut guarded.trim);
+        drop(guarded);
+        drop(retired);
+        if trim {
+            // Without memory for the smaller block the larger one stays.
+            let _ = self.reallocate(self.nbytes());
+        }
     }
 
     /// The PyObject that owns this storage, or null.
@@ -287,6 +408,42 @@ impl StorageImpl {
     }
 }
 
+/// What has been taken out under the lock, to be dropped outside it.
+type Dropped = (Option<Owner>, Option<Arc<DataPtr>>);
+
+/// A pin for the time of a call on a storage that the caller holds.
+struct BorrowedPin<'a>(&'a StorageImpl);
+
+impl<'a> BorrowedPin<'a> {
+    fn new(storage: &'a StorageImpl) -> Self {
+        storage.add_pin();
+        Self(storage)
+    }
+}
+
+impl Drop for BorrowedPin<'_> {
+    fn drop(&mut self) {
+        self.0.remove_pin();
+    }
+}
+
+/// Keeps a storage, and the bytes it has now, alive: see Note [Pinned storages].
+#[must_use = "the bytes are pinned only while the pin lives"]
+pub struct StoragePin(Storage);
+
+impl StoragePin {
+    /// The storage.
+    pub const fn storage(&self) -> &Storage {
+        &self.0
+    }
+}
+
+impl Drop for StoragePin {
+    fn drop(&mut self) {
+        self.0.remove_pin();
+    }
+}
+
 // SAFETY: the count is a private field that only the pointers touch.
 unsafe impl IntrusivePtrTarget for StorageImpl {
     #[inline]
@@ -295,10 +452,12 @@ unsafe impl IntrusivePtrTarget for StorageImpl {
     }
 
     unsafe fn release_resources(&self) {
+        // No pin is left: each holds a strong count.
         let mut guarded = self.guarded.lock();
         let old = self.replace_owner(&mut guarded, DataPtr::null(self.device));
+        let old_size = guarded.sym_nbytes.take();
         drop(guarded);
-        drop(old);
+        drop((old, old_size));
     }
 
     fn incref_pyobject(&self) {
@@ -338,6 +497,12 @@ impl Storage {
         resizable: bool,
     ) -> Self {
         Self(IntrusivePtr::new(StorageImpl::with_owner(Owner::Unique(data), nbytes, allocator, resizable)))
+    }
+
+    /// Keeps the bytes alive for a kernel that other threads are not kept from: see Note [Pinned storages].
+    pub fn pin(&self) -> StoragePin {
+        self.add_pin();
+        StoragePin(self.clone())
     }
 
     /// How many hold this storage.
