@@ -4,7 +4,7 @@
 //! through the keys), implicit composites leave them to their parts, and `copy_` applies them on the way, so that `clone` gives a plain tensor. Any other operator
 //! lands here: arguments with the bit are cloned, and what the operator has written to a clone is copied back.
 
-use c10::{DispatchKey, DispatchKeySet, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
 use dispatch::{IValue, OperatorHandle, Stack};
 
 use crate::at;
@@ -53,7 +53,11 @@ pub(super) fn negative_fallback(op: OperatorHandle, keyset: DispatchKeySet, stac
 
 fn fallback(bit: &Bit, op: OperatorHandle, keyset: DispatchKeySet, stack: &mut Stack) -> Result<()> {
     let schema = op.schema()?;
-    let first = stack.len() - schema.arguments.len();
+    let expected = schema.arguments.len();
+    let first = stack.len().checked_sub(expected).ok_or_else(|| {
+        let found = stack.len();
+        Error::runtime(format!("{}: expected {expected} arguments on the stack, got {found}", op.name()))
+    })?;
     // (the argument as given, its resolved copy) for those the operator writes to
     let mut written: Vec<(Tensor, Tensor)> = Vec::new();
     for (argument, value) in schema.arguments.iter().zip(&mut stack[first..]) {
@@ -64,12 +68,16 @@ fn fallback(bit: &Bit, op: OperatorHandle, keyset: DispatchKeySet, stack: &mut S
         at::copy_(given, resolved, false)?;
     }
     // Returns that alias a written argument are the argument, not its copy.
-    let returns = stack.len() - schema.returns.len();
+    let returns = stack.len().saturating_sub(schema.returns.len());
     for value in &mut stack[returns..] {
-        if let IValue::Tensor(tensor) = value {
-            if let Some((given, _)) = written.iter().find(|(_, resolved)| resolved.is_same(tensor)) {
-                *tensor = given.clone();
-            }
+        let original = |tensor: &Tensor| written.iter().find(|(_, resolved)| resolved.is_same(tensor));
+        if value.any_tensor(&mut |tensor| original(tensor).is_some()) {
+            value.for_each_tensor_mut(&mut |tensor| {
+                if let Some((given, _)) = original(tensor) {
+                    *tensor = given.clone();
+                }
+                Ok(())
+            })?;
         }
     }
     Ok(())
@@ -81,26 +89,11 @@ fn resolve_value(
     is_write: bool,
     written: &mut Vec<(Tensor, Tensor)>,
 ) -> Result<()> {
-    match value {
-        IValue::Tensor(tensor) => resolve_tensor(bit, tensor, is_write, written),
-        IValue::TensorList(list) if list.iter().any(bit.is_set) => {
-            let mut tensors = list.to_vec();
-            for tensor in &mut tensors {
-                resolve_tensor(bit, tensor, is_write, written)?;
-            }
-            *list = tensors.into();
-            Ok(())
-        }
-        IValue::OptionalTensorList(list) if list.iter().flatten().any(bit.is_set) => {
-            let mut tensors = list.to_vec();
-            for tensor in tensors.iter_mut().flatten() {
-                resolve_tensor(bit, tensor, is_write, written)?;
-            }
-            *list = tensors.into();
-            Ok(())
-        }
-        _ => Ok(()),
+    // Asked first: lists are shared, and changing one clones it.
+    if !value.any_tensor(&mut |tensor| (bit.is_set)(tensor)) {
+        return Ok(());
     }
+    value.for_each_tensor_mut(&mut |tensor| resolve_tensor(bit, tensor, is_write, written))
 }
 
 fn resolve_tensor(

@@ -37,7 +37,7 @@ fn convolution_and_its_gradients() -> Result<()> {
         &grad,
         &input,
         &weight,
-        Some(&[one.clone()]),
+        Some(std::slice::from_ref(&one)),
         &stride,
         &zero,
         &stride,
