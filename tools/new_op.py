@@ -20,7 +20,7 @@ if not __package__:
 
 from tools.opgen.__main__ import REPOSITORY, load
 from tools.opgen.families import FAMILIES, rule_of
-from tools.opgen.model import Function, OpgenError, Schema, Variant
+from tools.opgen.model import UNWRITTEN, Function, OpgenError, Schema, Variant
 from tools.opgen.rust_types import local, parameters, return_type
 from tools.opgen.schema import SchemaError, parse_schema
 
@@ -42,7 +42,7 @@ def yaml_entry(schema: Schema, kind: str) -> str:
         lines.append(f"  meta: {schema.name}_meta")
     if kind != "implicit" and tensors:
         lines.append("  derivative:")
-        lines += [f"    {name}: WRITE THE FORMULA, or replace the mapping by `non_differentiable`" for name in tensors]
+        lines += [f"    {name}: {UNWRITTEN}" for name in tensors]
     return "\n".join(lines) + "\n"
 
 

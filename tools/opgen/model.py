@@ -215,6 +215,7 @@ class ViewRule:
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
 
 

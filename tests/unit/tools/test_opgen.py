@@ -178,6 +178,10 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  derivative: {self: grad}\n",
             r"pointwise.yaml:3: add: an implicit composite",
         ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  derivative:\n    self: unwritten\n",
+            r"pointwise.yaml:3: add: the derivative for `self` is still to be written",
+        ),
         ("- op: add(Tensor self) -> Tensor\n  variants: [functon]\n", r"pointwise.yaml:2: add: a variant is one of"),
         ("- op: add(Tensor self) -> Tensor\n  op: x\n", r"pointwise.yaml:2: key `op` appears twice"),
         ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
