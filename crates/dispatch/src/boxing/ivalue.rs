@@ -296,6 +296,58 @@ impl IValue {
         }
     }
 
+    /// As [`IValue::for_each_tensor`], with absent tensors: those of an optional list, and whatever takes a tensor's place.
+    #[inline]
+    pub fn for_each_optional_tensor(&self, f: &mut dyn FnMut(Option<&Tensor>)) {
+        match self {
+            IValue::Tensor(t) => f(Some(t)),
+            IValue::TensorList(v) => v.iter().for_each(|t| f(Some(t))),
+            IValue::OptionalTensorList(v) => v.iter().for_each(|t| f(t.as_ref())),
+            IValue::List(v) => v.iter().for_each(|v| v.for_each_optional_tensor(f)),
+            _ => f(None),
+        }
+    }
+
+    /// Whether the value is a list of tensors, optional ones included, or may be one.
+    #[inline]
+    pub fn is_tensor_list(&self) -> bool {
+        matches!(self, IValue::TensorList(_) | IValue::OptionalTensorList(_) | IValue::List(_))
+    }
+
+    /// Whether `f` holds for any tensor in the value, lists included.
+    #[inline]
+    pub fn any_tensor(&self, f: &mut dyn FnMut(&Tensor) -> bool) -> bool {
+        match self {
+            IValue::Tensor(t) => f(t),
+            IValue::TensorList(v) => v.iter().any(f),
+            IValue::OptionalTensorList(v) => v.iter().flatten().any(f),
+            IValue::List(v) => v.iter().any(|v| v.any_tensor(f)),
+            _ => false,
+        }
+    }
+
+    /// Lets `f` change every tensor in the value, lists included, and stops at its first error. A list that others share
+    /// is cloned first.
+    pub fn for_each_tensor_mut(&mut self, f: &mut dyn FnMut(&mut Tensor) -> Result<()>) -> Result<()> {
+        match self {
+            IValue::Tensor(t) => f(t),
+            IValue::TensorList(v) => Arc::make_mut(v).iter_mut().try_for_each(f),
+            IValue::OptionalTensorList(v) => Arc::make_mut(v).iter_mut().flatten().try_for_each(f),
+            IValue::List(v) => Arc::make_mut(v).iter_mut().try_for_each(|v| v.for_each_tensor_mut(f)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same value with `f` of every tensor in it, lists included.
+    pub fn map_tensors(&self, f: &mut dyn FnMut(&Tensor) -> Result<Tensor>) -> Result<IValue> {
+        let mut mapped = self.clone();
+        mapped.for_each_tensor_mut(&mut |tensor| {
+            *tensor = f(tensor)?;
+            Ok(())
+        })?;
+        Ok(mapped)
+    }
+
     /// The union of the key sets of the tensors in the value. A generator counts too: it selects the
     /// backend of a random factory.
     #[inline]
@@ -418,6 +470,29 @@ mod tests {
             let back = IValue::from(s.clone()).to_scalar().unwrap();
             assert_eq!(format!("{back:?}"), format!("{s:?}"));
         }
+    }
+
+    #[test]
+    fn tensors_in_shared_and_nested_lists_are_mapped_in_a_copy() {
+        let tensor = |n: i64| c10::empty_cpu(&[n], ScalarType::Float).unwrap();
+        let sizes = |value: &IValue| {
+            let mut sizes = Vec::new();
+            value.for_each_optional_tensor(&mut |t| sizes.push(t.map_or(-1, |t| t.numel().unwrap())));
+            sizes
+        };
+        let optional: Arc<[Option<Tensor>]> = Arc::from([Some(tensor(1)), None]);
+        let list = IValue::List(Arc::new(vec![
+            IValue::OptionalTensorList(optional),
+            IValue::TensorList(Arc::from([tensor(2), tensor(3)])),
+            IValue::Int(7),
+        ]));
+        let shared = list.clone();
+        let mapped = list.map_tensors(&mut |t| Ok(tensor(t.numel()? * 10))).unwrap();
+        assert_eq!(sizes(&mapped), [10, -1, 20, 30, -1]);
+        assert_eq!(sizes(&shared), [1, -1, 2, 3, -1]);
+        let error = mapped.map_tensors(&mut |_| Err(Error::runtime("no")));
+        assert_eq!(error.err().unwrap().message(), "no");
+        assert!(list.any_tensor(&mut |t| t.numel().unwrap() == 3) && !list.any_tensor(&mut |_| false));
     }
 
     #[test]
