@@ -50,12 +50,43 @@ def _rebuild_tensor_v2(
     metadata: Any = None,
 ) -> torch.Tensor:
     """Make a tensor with its autograd flag and hooks; the function named by pickled tensors."""
-    tensor = _rebuild_tensor(storage, storage_offset, size, stride)
+    tensor = _with_metadata(_rebuild_tensor(storage, storage_offset, size, stride), metadata)
     tensor.requires_grad = requires_grad
-    if metadata:
-        torch._C._set_tensor_metadata(tensor, metadata)
     tensor._backward_hooks = backward_hooks
     return tensor
+
+
+def _with_metadata(tensor: torch.Tensor, metadata: Any) -> torch.Tensor:
+    """Return ``tensor`` with the flags that a file records beside its data."""
+    if metadata and metadata.get("conj"):
+        tensor = tensor.conj()
+    if metadata and metadata.get("neg"):
+        tensor = torch._neg_view(tensor)
+    return tensor
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> torch.Tensor:
+    """Make a tensor over bytes; the function named by pickled tensors of dtypes without a storage class."""
+    untyped = getattr(storage, "_untyped_storage", storage)
+    tensor = torch.empty((0,), dtype=dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
+    tensor = _with_metadata(tensor, metadata)
+    tensor.requires_grad = requires_grad
+    tensor._backward_hooks = backward_hooks
+    return tensor
+
+
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> torch.Tensor:
+    """Make a tensor without memory; the function named by pickles of such."""
+    return torch.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
 def _rebuild_parameter(data: torch.Tensor, requires_grad: bool, backward_hooks: Any) -> torch.Tensor:

@@ -26,7 +26,9 @@ class TypedStorage:
         device: where the memory is.
     """
 
-    def __init__(self, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False) -> None:
+    def __init__(
+        self, *args: Any, wrap_storage: Any = None, dtype: Any = None, device: Any = None, _internal: bool = False
+    ) -> None:
         self.dtype = _C.get_default_dtype() if dtype is None else dtype
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
@@ -105,7 +107,11 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         """Return the storage on the host; itself if it is there."""
-        return self if self.device.type == "cpu" else TypedStorage(wrap_storage=self._tensor().cpu().untyped_storage(), dtype=self.dtype)
+        return (
+            self
+            if self.device.type == "cpu"
+            else TypedStorage(wrap_storage=self._tensor().cpu().untyped_storage(), dtype=self.dtype)
+        )
 
     def pickle_storage_type(self) -> str:
         """Return the name that checkpoint files give storages of this dtype."""
@@ -127,7 +133,11 @@ class TypedStorage:
         return iter(self.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypedStorage) and self.dtype == other.dtype and self._untyped_storage == other._untyped_storage
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype == other.dtype
+            and self._untyped_storage == other._untyped_storage
+        )
 
     def __hash__(self) -> int:
         return hash(self._untyped_storage)
@@ -135,7 +145,6 @@ class TypedStorage:
     def __repr__(self) -> str:
         values = "".join(f" {value}\n" for value in self.tolist())
         return f"{values}[ptr.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
-
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_typed_storage_of_bytes, (bytes(self._untyped_storage), self.dtype))

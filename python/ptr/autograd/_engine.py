@@ -27,7 +27,7 @@ class ImperativeEngine:
         allow_unreachable: bool = False,
         accumulate_grad: bool = False,
     ) -> tuple[Any, ...]:
-        """Run a backward pass for which all gradients are given; see :func:`torch.autograd.backward` for the arguments."""
+        """Run a backward pass for which all gradients are given; otherwise as :func:`torch.autograd.backward`."""
         return _C._engine_run_backward(
             tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable, accumulate_grad
         )

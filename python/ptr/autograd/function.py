@@ -33,8 +33,8 @@ class FunctionCtx:
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for backward, where ``ctx.saved_tensors`` gives them back. To be called at most once.
 
-        Saving arguments and outputs this way, rather than as attributes, makes the engine notice that they were modified
-        in between, lets hooks pack them, and makes no cycles.
+        Saving arguments and outputs this way, rather than as attributes, makes the engine notice that they were
+        modified in between, lets hooks pack them, and makes no cycles.
 
         Args:
             tensors: tensors, or ``None``.
@@ -50,7 +50,8 @@ class FunctionCtx:
         for tensor in tensors:
             if not (tensor is None or isinstance(tensor, _C.Tensor)):
                 raise AssertionError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as "
+                    "attributes on ctx."
                 )
         self.saved_for_forward = tensors
 
@@ -81,8 +82,8 @@ class FunctionCtx:
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing: tensors that share memory are known to."""
         warnings.warn(
-            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls "
-            "to `set_()` are not tracked",
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that "
+            "calls to `set_()` are not tracked",
             FutureWarning,
             stacklevel=2,
         )
@@ -103,7 +104,7 @@ class _HookMixin:
 
 
 class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):  # type: ignore[misc, name-defined]
-    """The class of contexts: each :class:`Function` has a subclass of its own, whose instances are nodes of the graph."""
+    """The class of contexts. Each :class:`Function` has a subclass of its own; its instances are nodes of the graph."""
 
     _forward_cls: Any
 
@@ -136,7 +137,7 @@ class FunctionMeta(type):
         super().__init__(name, bases, attrs)
 
 
-class _SingleLevelFunction(_C._FunctionBase, FunctionCtx, _HookMixin, metaclass=FunctionMeta):  # type: ignore[misc, name-defined]
+class _SingleLevelFunction(_C._FunctionBase, FunctionCtx, _HookMixin, metaclass=FunctionMeta):  # type: ignore
     """What a function is made of. See :class:`Function`."""
 
     boxed_grads_call = False
@@ -212,17 +213,18 @@ class Function(_SingleLevelFunction):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
-            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
-            "them on the class itself. Instantiating an autograd function will raise an error in a future version of "
-            "PyTorch.",
+            f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.",
             DeprecationWarning,
             stacklevel=2,
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
-            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
-            "with static forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
         )
 
     @staticmethod

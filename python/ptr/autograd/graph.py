@@ -55,7 +55,7 @@ class Node(abc.ABC):
 
     @abc.abstractmethod
     def register_hook(self, fn: Callable[..., Any]) -> Any:
-        """Register ``fn(grad_inputs, grad_outputs) -> tuple or None``, called after the node; return a handle to remove it."""
+        """Register ``fn(grad_inputs, grad_outputs) -> tuple or None``, called after the node; return its handle."""
         raise NotImplementedError
 
     @abc.abstractmethod
@@ -82,9 +82,7 @@ def get_gradient_edge(tensor: Any) -> GradientEdge:
         tensor: the tensor. The edge keeps its graph, and not the tensor.
     """
     if not tensor.requires_grad:
-        raise RuntimeError(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients"
-        )
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*_autograd._get_gradient_edge(tensor))
 
 
@@ -138,7 +136,9 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(tensor: Any) -> tuple[Any, Any]:
             if not pin_memory:
                 return (tensor.device, tensor.cpu())
-            packed = _C._VariableFunctions.empty_like(tensor, device="cpu", pin_memory=tensor.device.type == device_type)
+            packed = _C._VariableFunctions.empty_like(
+                tensor, device="cpu", pin_memory=tensor.device.type == device_type
+            )
             packed.copy_(tensor)
             return (tensor.device, packed)
 
@@ -190,8 +190,8 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, 
 
     Args:
         tensors: tensors that require gradients.
-        fn: with ``mode="all"`` called as ``fn(grads)`` when the gradients of all tensors that take part in the backward pass
-            are there (``None`` for the others); with ``mode="any"`` as ``fn(grad)`` for the first.
+        fn: with ``mode="all"`` called as ``fn(grads)`` when the gradients of all tensors that take part in the
+            backward pass are there (``None`` for the others); with ``mode="any"`` as ``fn(grad)`` for the first.
         mode: ``"all"`` or ``"any"``.
 
     Returns:

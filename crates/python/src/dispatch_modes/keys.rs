@@ -256,6 +256,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyDispatchKey>()?;
     module.add_class::<PyDispatchKeySet>()?;
     module.add_class::<PyKeyGuard>()?;
+    module.add("_after_autograd_keyset", PyDispatchKeySet { keys: c10::after_autograd_keyset })?;
     let class = py.get_type::<PyDispatchKey>();
     for key in DispatchKey::all() {
         class.setattr(key.name(), PyDispatchKey { key })?;

@@ -1,0 +1,1 @@
+"""What ``ptr.library`` is made of."""
