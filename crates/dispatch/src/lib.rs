@@ -17,4 +17,4 @@ pub mod schema;
 
 pub use boxing::{ArgTuple, ArgType, BoxedFn, IValue, KernelFunction, RetType, Stack, Unboxed};
 pub use dispatcher::{list_operators, observer, Dispatcher, Library, LibraryKind, OperatorHandle, TypedOp};
-pub use schema::{FunctionSchema, OperatorName};
+pub use schema::{FunctionSchema, OpInfo, OperatorName, ReturnAlias};

@@ -8,8 +8,7 @@ use std::collections::HashMap;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use c10::{Device, DeviceType, Error, Result};
-use parking_lot::RwLock;
+use c10::{at_fork, Device, DeviceType, Error, ForkSafeMutex, Result};
 
 /// The place of one kernel. Never freed, so that stubs can keep a reference; the kernel in it can be replaced.
 pub(crate) struct Entry<F> {
@@ -31,14 +30,35 @@ struct Registered {
 
 type Table = HashMap<(&'static str, DeviceType), Registered>;
 
-static TABLE: RwLock<Option<Table>> = RwLock::new(None);
+/// A fork holds it, so that a child can look kernels up whatever other threads were doing.
+static TABLE: ForkSafeMutex<Option<Table>> = ForkSafeMutex::new(None);
+
+fn new_table() -> Table {
+    // Without memory for the handlers, fork is safe only while other threads are idle.
+    let _ = at_fork(before_fork, after_fork_in_parent, after_fork_in_child);
+    Table::new()
+}
+
+unsafe extern "C" fn before_fork() {
+    TABLE.hold_for_fork();
+}
+
+unsafe extern "C" fn after_fork_in_parent() {
+    // SAFETY: this thread has taken it in `before_fork`.
+    unsafe { TABLE.release_in_parent() };
+}
+
+unsafe extern "C" fn after_fork_in_child() {
+    // SAFETY: in the child, whose only thread this is; the lock is the one that `before_fork` took.
+    unsafe { TABLE.unlock_after_fork() };
+}
 
 /// Registers a kernel. `F` is the function-pointer type its stub names; a later registration under the same name
 /// and device replaces an earlier one, also for stubs that have already called it.
 pub fn register<F: Copy + Send + Sync + 'static>(name: &'static str, device_type: DeviceType, f: F) {
     let f = ptr::from_mut(Box::leak(Box::new(f)));
-    let mut guard = TABLE.write();
-    let table = guard.get_or_insert_with(HashMap::new);
+    let mut guard = TABLE.lock();
+    let table = guard.get_or_insert_with(new_table);
     if let Some(entry) = table.get(&(name, device_type)).and_then(|r| r.entry.downcast_ref::<Entry<F>>()) {
         // The old box stays: a call on another thread may be reading it.
         entry.current.store(f, Ordering::Release);
@@ -58,7 +78,7 @@ pub(crate) fn find_entry<F: Copy + Send + Sync + 'static>(
     name: &str,
     device_type: DeviceType,
 ) -> Result<&'static Entry<F>> {
-    let guard = TABLE.read();
+    let guard = TABLE.lock();
     let Some(registered) = guard.as_ref().and_then(|table| table.get(&(name, device_type))) else {
         return Err(no_kernel(name, device_type));
     };
@@ -75,7 +95,7 @@ pub(crate) fn find_entry<F: Copy + Send + Sync + 'static>(
 
 /// Every registered kernel, sorted.
 pub fn list() -> Vec<(&'static str, DeviceType)> {
-    let mut names: Vec<_> = TABLE.read().iter().flat_map(|table| table.keys().copied()).collect();
+    let mut names: Vec<_> = TABLE.lock().iter().flat_map(|table| table.keys().copied()).collect();
     names.sort_by_key(|&(name, device_type)| (name, device_type as i8));
     names
 }

@@ -15,8 +15,17 @@ pub(super) fn into_raw(op: OperatorHandle) -> *const AbiOp {
     std::ptr::from_ref(op.entry).cast()
 }
 
+/// The operator behind a handle.
+///
 /// # Safety
 /// `raw` must be an operator of this process.
+pub unsafe fn op_from_raw(raw: *const AbiOp) -> OperatorHandle {
+    // SAFETY: the caller's promise.
+    unsafe { from_raw(raw) }
+}
+
+/// # Safety
+/// As for [`op_from_raw`].
 unsafe fn from_raw(raw: *const AbiOp) -> OperatorHandle {
     // SAFETY: the caller's promise; entries are leaked.
     OperatorHandle::new(unsafe { &*raw.cast() })

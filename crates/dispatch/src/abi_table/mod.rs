@@ -77,6 +77,7 @@ pub fn make_table(from_above: FromAbove) -> Abi {
     }
 }
 
+pub use calls::op_from_raw;
 pub use errors::catch;
 pub use registration::ForeignKernel;
 pub use stacks::stack_from_raw;

@@ -64,12 +64,12 @@ impl KernelFunction {
     }
 
     /// "No kernel here": dispatch goes on with the next key.
-    pub fn fallthrough() -> KernelFunction {
+    pub const fn fallthrough() -> KernelFunction {
         KernelFunction(Call::Fallthrough)
     }
 
     /// "Several kernels could serve this key": calling it is an error that says so.
-    pub fn ambiguous() -> KernelFunction {
+    pub const fn ambiguous() -> KernelFunction {
         KernelFunction(Call::Ambiguous)
     }
 

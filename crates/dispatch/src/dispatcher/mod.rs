@@ -1,6 +1,5 @@
 //! The dispatcher: operators, their kernel tables, registration and calls.
 
-mod backend_select;
 mod library;
 pub mod observer;
 mod operator_entry;
@@ -8,7 +7,6 @@ mod operator_handle;
 mod registry;
 mod typed_op;
 
-pub use backend_select::backend_select_kernel;
 pub use library::{Library, LibraryKind};
 pub use operator_handle::OperatorHandle;
 pub use registry::{list_operators, Dispatcher};

@@ -7,8 +7,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use c10::{DispatchKeySet, Result};
-use parking_lot::RwLock;
+use c10::{DispatchKeySet, ForkSafeMutex, Result};
 
 use super::operator_handle::OperatorHandle;
 use crate::boxing::{ArgTuple, IValue, KernelFunction, RetType, Stack};
@@ -35,7 +34,8 @@ pub trait Observer: Send + Sync {
 pub struct ObserverHandle(Arc<dyn Observer>);
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
-static OBSERVERS: RwLock<Vec<Arc<dyn Observer>>> = RwLock::new(Vec::new());
+/// A fork holds it: see `registry`.
+pub(super) static OBSERVERS: ForkSafeMutex<Vec<Arc<dyn Observer>>> = ForkSafeMutex::new(Vec::new());
 
 thread_local! {
     /// Operators that an observer itself calls are not observed.
@@ -44,14 +44,15 @@ thread_local! {
 
 /// Registers an observer for all threads.
 pub fn add_observer(observer: Arc<dyn Observer>) -> ObserverHandle {
-    OBSERVERS.write().push(observer.clone());
+    OBSERVERS.lock().push(observer.clone());
     COUNT.fetch_add(1, Ordering::Relaxed);
     ObserverHandle(observer)
 }
 
 impl Drop for ObserverHandle {
     fn drop(&mut self) {
-        OBSERVERS.write().retain(|o| !Arc::ptr_eq(o, &self.0));
+        // The handle's own reference outlives this one, so no observer is dropped under the lock.
+        OBSERVERS.lock().retain(|o| !Arc::ptr_eq(o, &self.0));
         COUNT.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -83,7 +84,7 @@ pub(crate) fn observe_boxed(
         return kernel.call_boxed(op, keyset, stack);
     }
     let schema = op.schema()?;
-    let observers = OBSERVERS.read().clone();
+    let observers = OBSERVERS.lock().clone();
     let first = stack.len().saturating_sub(schema.arguments.len());
     let call = CallInfo { op, keyset, inputs: &stack[first..] };
     let contexts: Vec<_> = quietly(|| observers.iter().map(|o| o.on_enter(&call)).collect());

@@ -2,7 +2,7 @@
 //!
 //! # Note [Lock-free calls, RAII registration]
 //! A call reads one pointer from [`OperatorEntry::table`]. Registration, which may happen on any thread while
-//! others call, changes the list of kernels under the entry's lock and then clears the table; the next call
+//! others call, changes the list of kernels under the registry's lock and then clears the table; the next call
 //! finds a null pointer, takes the lock and computes the whole table anew. Kernels live in leaked boxes: a
 //! deregistered kernel is retired, not freed, because a call that has just read its pointer may still run it.
 //! Registrations are rare and kernels small, so the memory is bounded by what a process ever registers.
@@ -10,19 +10,17 @@
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::OnceLock;
 
 use c10::{
     backend_bitset_mask, get_backend_key_set_from_autograd, is_backend_dispatch_key, is_included_in_alias,
     DispatchKey, DispatchKeySet, Error, ErrorKind, Result, NUM_RUNTIME_ENTRIES,
 };
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::operator_handle::OperatorHandle;
-use super::registry;
+use super::registry::{self, Registry};
 use crate::boxing::KernelFunction;
-use crate::schema::{FunctionSchema, OperatorName};
+use crate::schema::{FunctionSchema, OpInfo, OperatorName};
 
 /// Identifies one registration, so that its owner can take it back.
 pub(crate) type RegistrationId = u64;
@@ -33,8 +31,9 @@ struct Registered {
     kernel: &'static KernelFunction,
 }
 
+/// What is registered for an operator. It lives in the [`Registry`], behind its lock.
 #[derive(Default)]
-struct State {
+pub(crate) struct OperatorState {
     /// The text of the definition in force, and who made it.
     definition: Option<(RegistrationId, Cow<'static, str>)>,
     /// Oldest first: of several kernels for one key the newest serves.
@@ -44,7 +43,13 @@ struct State {
     tags: SmallVec<[&'static str; 2]>,
 }
 
-/// Everything the dispatcher knows of one operator. Entries are never freed.
+/// A parsed definition.
+struct Definition {
+    schema: FunctionSchema,
+    info: OpInfo,
+}
+
+/// Everything that calls need of one operator. Entries are never freed.
 pub(crate) struct OperatorEntry {
     pub(crate) name: OperatorName,
     full_name: Box<str>,
@@ -54,11 +59,10 @@ pub(crate) struct OperatorEntry {
     /// Functionality keys that do not fall through for every backend, as raw bits; all ones until computed.
     non_fallthrough: AtomicU64,
     /// The parsed definition; null until asked for. Replaced schemas are leaked (they may be in use).
-    schema: AtomicPtr<FunctionSchema>,
-    /// Positions of dtype, layout, device, pin_memory among the arguments, for `BackendSelect`.
-    pub(crate) tensor_options: OnceLock<Option<[usize; 4]>>,
-    /// Guards registration; never held while a kernel runs.
-    state: Mutex<State>,
+    definition: AtomicPtr<Definition>,
+    /// How often the table was computed.
+    #[cfg(test)]
+    tables_computed: std::sync::atomic::AtomicUsize,
 }
 
 impl OperatorEntry {
@@ -69,9 +73,9 @@ impl OperatorEntry {
             id,
             table: [const { AtomicPtr::new(std::ptr::null_mut()) }; NUM_RUNTIME_ENTRIES],
             non_fallthrough: AtomicU64::new(u64::MAX),
-            schema: AtomicPtr::new(std::ptr::null_mut()),
-            tensor_options: OnceLock::new(),
-            state: Mutex::new(State::default()),
+            definition: AtomicPtr::new(std::ptr::null_mut()),
+            #[cfg(test)]
+            tables_computed: std::sync::atomic::AtomicUsize::new(0),
         }
     }
 
@@ -100,21 +104,26 @@ impl OperatorEntry {
         }
     }
 
+    /// The kernel for a key set whose first key falls through, or whose table is not computed.
     #[cold]
     fn lookup_slow(
         &'static self,
         keyset: DispatchKeySet,
     ) -> Result<(&'static KernelFunction, DispatchKeySet)> {
-        self.compute_and_find(keyset).ok_or_else(|| self.missing_kernel(keyset))
+        let found = match self.walk(keyset) {
+            Some(found) => Some(found),
+            None => {
+                // Under the lock: a registration in between would clear the table again.
+                let registry = registry::lock();
+                self.compute_table(&registry);
+                self.walk(keyset)
+            }
+        };
+        found.ok_or_else(|| self.missing_kernel(keyset))
     }
 
-    /// Computes the table and looks there, under one lock: a registration in between would clear it again.
-    fn compute_and_find(
-        &'static self,
-        mut keyset: DispatchKeySet,
-    ) -> Option<(&'static KernelFunction, DispatchKeySet)> {
-        let state = self.state.lock();
-        self.compute_table(&state);
+    /// Looks through the table, key by key. `None` where it has no kernel (yet).
+    fn walk(&'static self, mut keyset: DispatchKeySet) -> Option<(&'static KernelFunction, DispatchKeySet)> {
         loop {
             keyset = self.without_fallthrough(keyset);
             let pointer = self.table[keyset.runtime_index()].load(Ordering::Acquire);
@@ -133,11 +142,13 @@ impl OperatorEntry {
     }
 
     /// Fills the table from the registered kernels and the fallbacks.
-    fn compute_table(&self, state: &State) {
-        let fallbacks = registry::fallbacks();
+    fn compute_table(&self, registry: &Registry) {
+        #[cfg(test)]
+        self.tables_computed.fetch_add(1, Ordering::Relaxed);
+        let state = registry.state(self.id);
         let mut non_fallthrough = backend_bitset_mask;
         for key in std::iter::once(DispatchKey::Undefined).chain(DispatchKeySet::FULL.iter()) {
-            let kernel = state.kernel_for(key, &fallbacks);
+            let kernel = state.kernel_for(key, &registry.fallbacks);
             if !kernel.is_some_and(KernelFunction::is_fallthrough) {
                 non_fallthrough = non_fallthrough | DispatchKeySet::from_key(key.to_functionality_key());
             }
@@ -147,13 +158,8 @@ impl OperatorEntry {
         self.non_fallthrough.store(non_fallthrough.raw_repr(), Ordering::Release);
     }
 
-    /// Makes the next call compute the table anew. Called with the entry's lock free.
-    pub(crate) fn invalidate(&self) {
-        let _state = self.state.lock();
-        self.clear_table();
-    }
-
-    fn clear_table(&self) {
+    /// Makes the next call compute the table anew. Called with the registry's lock held.
+    pub(crate) fn clear_table(&self) {
         self.non_fallthrough.store(u64::MAX, Ordering::Release);
         for slot in &self.table {
             slot.store(std::ptr::null_mut(), Ordering::Release);
@@ -168,7 +174,8 @@ impl OperatorEntry {
         definition: Cow<'static, str>,
         tags: &[&'static str],
     ) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut registry = registry::lock();
+        let state = registry.state_mut(self.id);
         if let Some((_, known)) = &state.definition {
             return Err(Error::runtime(format!(
                 "Tried to register an operator ({definition}) with the same name and overload name multiple times. \
@@ -178,7 +185,7 @@ impl OperatorEntry {
         }
         state.definition = Some((id, definition));
         state.tags = SmallVec::from_slice(tags);
-        self.schema.store(std::ptr::null_mut(), Ordering::Release);
+        self.definition.store(std::ptr::null_mut(), Ordering::Release);
         Ok(())
     }
 
@@ -188,7 +195,8 @@ impl OperatorEntry {
         key: DispatchKey,
         kernel: KernelFunction,
     ) -> Result<()> {
-        let mut state = self.state.lock();
+        let mut registry = registry::lock();
+        let state = registry.state_mut(self.id);
         if let Some(signature) = kernel.signature() {
             if *state.signature.get_or_insert(signature) != signature {
                 return Err(Error::runtime(format!(
@@ -203,72 +211,80 @@ impl OperatorEntry {
     }
 
     pub(crate) fn deregister(&self, id: RegistrationId) {
-        let mut state = self.state.lock();
+        let mut registry = registry::lock();
+        let state = registry.state_mut(self.id);
         state.kernels.retain(|r| r.id != id);
         if state.kernels.iter().all(|r| r.kernel.signature().is_none()) {
             state.signature = None;
         }
         if state.definition.as_ref().is_some_and(|(owner, _)| *owner == id) {
             state.definition = None;
-            self.schema.store(std::ptr::null_mut(), Ordering::Release);
+            self.definition.store(std::ptr::null_mut(), Ordering::Release);
         }
         self.clear_table();
     }
 
     // ---- questions
 
-    pub(crate) fn is_defined(&self) -> bool {
-        self.state.lock().definition.is_some()
-    }
-
     pub(crate) fn tags(&self) -> SmallVec<[&'static str; 2]> {
-        self.state.lock().tags.clone()
+        registry::lock().state(self.id).tags.clone()
     }
 
     pub(crate) fn has_kernel_for(&self, key: DispatchKey) -> bool {
-        self.state.lock().direct(key).is_some()
+        registry::lock().state(self.id).direct(key).is_some()
     }
 
     pub(crate) fn has_computed_kernel_for(&self, key: DispatchKey) -> bool {
-        let state = self.state.lock();
-        state.kernel_for(key, &registry::fallbacks()).is_some_and(|k| !k.is_fallthrough())
+        self.kernel_for(key).is_some_and(|k| !k.is_fallthrough())
     }
 
     pub(crate) fn registered_keys(&self) -> Vec<DispatchKey> {
-        self.state.lock().kernels.iter().map(|r| r.key).collect()
+        registry::lock().state(self.id).kernels.iter().map(|r| r.key).collect()
     }
 
-    /// The kernel registered for `key` itself, leaked and so valid for ever.
-    pub(crate) fn direct_kernel(&self, key: DispatchKey) -> Option<&'static KernelFunction> {
-        let state = self.state.lock();
-        state.kernel_for(key, &registry::fallbacks())
+    /// The kernel that serves a runtime key, leaked and so valid for ever.
+    pub(crate) fn kernel_for(&self, key: DispatchKey) -> Option<&'static KernelFunction> {
+        let registry = registry::lock();
+        registry.state(self.id).kernel_for(key, &registry.fallbacks)
     }
 
     /// The schema, parsed at the first call.
     #[inline]
     pub(crate) fn schema(&'static self) -> Result<&'static FunctionSchema> {
+        self.definition().map(|definition| &definition.schema)
+    }
+
+    /// The schema's digest.
+    #[inline]
+    pub(crate) fn info(&'static self) -> Result<&'static OpInfo> {
+        self.definition().map(|definition| &definition.info)
+    }
+
+    #[inline]
+    fn definition(&'static self) -> Result<&'static Definition> {
         // SAFETY: the pointer is null or from a leaked box.
-        match unsafe { self.schema.load(Ordering::Acquire).as_ref() } {
-            Some(schema) => Ok(schema),
-            None => self.parse_schema(),
+        match unsafe { self.definition.load(Ordering::Acquire).as_ref() } {
+            Some(definition) => Ok(definition),
+            None => self.parse_definition(),
         }
     }
 
     #[cold]
-    fn parse_schema(&'static self) -> Result<&'static FunctionSchema> {
-        let state = self.state.lock();
-        let Some((_, definition)) = &state.definition else {
+    fn parse_definition(&'static self) -> Result<&'static Definition> {
+        let registry = registry::lock();
+        let Some((_, text)) = &registry.state(self.id).definition else {
             return Err(Error::runtime(format!(
                 "Tried to access the schema for {} which doesn't have a schema registered yet",
                 self.name
             )));
         };
-        let schema: FunctionSchema = FunctionSchema::parse(definition).map_err(|e| {
+        let schema: FunctionSchema = FunctionSchema::parse(text).map_err(|e| {
             Error::runtime(e.to_string()).context(format!("in the definition of {}", self.name))
         })?;
-        let schema: &'static FunctionSchema = Box::leak(Box::new(schema));
-        self.schema.store(std::ptr::from_ref(schema).cast_mut(), Ordering::Release);
-        Ok(schema)
+        let info = OpInfo::new(&schema);
+        let definition: &'static Definition = Box::leak(Box::new(Definition { schema, info }));
+        self.definition.store(std::ptr::from_ref(definition).cast_mut(), Ordering::Release);
+        Ok(definition)
     }
 
     #[cold]
@@ -300,7 +316,11 @@ impl OperatorEntry {
     }
 }
 
-impl State {
+impl OperatorState {
+    pub(crate) fn is_defined(&self) -> bool {
+        self.definition.is_some()
+    }
+
     fn direct(&self, key: DispatchKey) -> Option<&'static KernelFunction> {
         self.kernels.iter().rev().find(|r| r.key == key).map(|r| r.kernel)
     }
@@ -368,5 +388,52 @@ impl State {
             return Some(kernel);
         }
         fallbacks.get(key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boxing::Stack;
+    use crate::dispatcher::{Library, LibraryKind};
+
+    fn kernel(_: OperatorHandle, keyset: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+        stack.clear();
+        stack.push((keyset.highest_priority_type_id() as i64).into());
+        Ok(())
+    }
+
+    #[test]
+    fn a_key_that_falls_through_for_one_backend_costs_no_second_table() {
+        let mut library = Library::new(LibraryKind::Def, "entry_tests");
+        let op = library.def("f(int x) -> int", &[]).unwrap();
+        library.impl_("f", DispatchKey::CPU, KernelFunction::from_boxed(kernel)).unwrap();
+        library.impl_("f", DispatchKey::AutogradCPU, KernelFunction::fallthrough()).unwrap();
+        library.impl_("f", DispatchKey::AutogradCUDA, KernelFunction::from_boxed(kernel)).unwrap();
+        let keyset =
+            DispatchKeySet::from_key(DispatchKey::AutogradCPU) | DispatchKeySet::from_key(DispatchKey::CPU);
+        let call = || {
+            let mut stack: Stack = smallvec::smallvec![1.into()];
+            op.redispatch_boxed(keyset, &mut stack).unwrap();
+            stack[0].to_int().unwrap()
+        };
+        let cpu = DispatchKey::CPU as i64;
+        assert_eq!([call(), call(), call()], [cpu; 3]);
+        assert_eq!(op.entry.tables_computed.load(Ordering::Relaxed), 1);
+        library.impl_("f", DispatchKey::CPU, KernelFunction::from_boxed(kernel)).unwrap();
+        assert_eq!([call(), call()], [cpu; 2]);
+        assert_eq!(op.entry.tables_computed.load(Ordering::Relaxed), 2, "a registration clears the table");
+    }
+
+    #[test]
+    fn a_new_definition_brings_a_new_digest() {
+        let mut first = Library::new(LibraryKind::Def, "entry_tests");
+        let op = first.def("g(Tensor x) -> Tensor", &[]).unwrap();
+        assert_eq!((op.info().unwrap().num_args, op.info().unwrap().is_mutable()), (1, false));
+        drop(first);
+        assert!(op.info().is_err());
+        let mut second = Library::new(LibraryKind::Def, "entry_tests");
+        second.def("g(Tensor(a!) x, int n) -> ()", &[]).unwrap();
+        assert_eq!((op.info().unwrap().num_args, op.info().unwrap().mutated_unreturned.len()), (2, 1));
     }
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::observer;
 use super::operator_entry::OperatorEntry;
 use crate::boxing::{IValue, Stack};
-use crate::schema::{FunctionSchema, OperatorName};
+use crate::schema::{FunctionSchema, OpInfo, OperatorName};
 
 /// A registered operator.
 #[derive(Clone, Copy)]
@@ -29,6 +29,12 @@ impl OperatorHandle {
     #[inline]
     pub fn schema(&self) -> Result<&'static FunctionSchema> {
         self.entry.schema()
+    }
+
+    /// The schema's digest, replaced together with it.
+    #[inline]
+    pub fn info(&self) -> Result<&'static OpInfo> {
+        self.entry.info()
     }
 
     /// A small number that is unique among operators and stable for the life of the process.
@@ -66,7 +72,7 @@ impl OperatorHandle {
     /// The union of the key sets of the operator's arguments, the last values of `stack`.
     #[inline]
     pub fn argument_keyset(&self, stack: &[IValue]) -> Result<DispatchKeySet> {
-        let count = self.schema()?.arguments.len();
+        let count = self.info()?.num_args;
         let first = stack.len().checked_sub(count).ok_or_else(|| self.too_few(stack.len(), count))?;
         Ok(stack[first..].iter().fold(DispatchKeySet::default(), |keys, v| keys | v.key_set()))
     }
@@ -92,7 +98,7 @@ impl OperatorHandle {
 
     /// Calls the kernel that serves one runtime key, whatever the arguments are.
     pub fn call_boxed_for_dispatch_key(&self, key: DispatchKey, stack: &mut Stack) -> Result<()> {
-        let kernel = self.entry.direct_kernel(key).filter(|k| !k.is_fallthrough()).ok_or_else(|| {
+        let kernel = self.entry.kernel_for(key).filter(|k| !k.is_fallthrough()).ok_or_else(|| {
             Error::new(
                 ErrorKind::NotImplemented,
                 format!("{}: no kernel is registered for the dispatch key {key}", self.name()),

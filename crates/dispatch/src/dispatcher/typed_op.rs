@@ -1,11 +1,13 @@
 //! `TypedOp`: an operator called with typed arguments.
 
 use std::marker::PhantomData;
-use std::sync::OnceLock;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use c10::{DispatchKeySet, Result};
 
 use super::observer;
+use super::operator_entry::OperatorEntry;
 use super::operator_handle::OperatorHandle;
 use super::registry::Dispatcher;
 use crate::boxing::{ArgTuple, RetType};
@@ -19,21 +21,23 @@ use crate::boxing::{ArgTuple, RetType};
 pub struct TypedOp<A, R> {
     name: &'static str,
     overload: &'static str,
-    handle: OnceLock<OperatorHandle>,
+    /// Null until resolved. Not a `OnceLock`, which a fork may leave half initialized.
+    entry: AtomicPtr<OperatorEntry>,
     signature: PhantomData<fn(A) -> R>,
 }
 
 impl<A: ArgTuple, R: RetType> TypedOp<A, R> {
     /// Names the operator; nothing is looked up yet.
     pub const fn new(name: &'static str, overload: &'static str) -> TypedOp<A, R> {
-        TypedOp { name, overload, handle: OnceLock::new(), signature: PhantomData }
+        TypedOp { name, overload, entry: AtomicPtr::new(ptr::null_mut()), signature: PhantomData }
     }
 
     /// The operator, or an error if nobody defined it.
     #[inline]
     pub fn handle(&self) -> Result<OperatorHandle> {
-        match self.handle.get() {
-            Some(handle) => Ok(*handle),
+        // SAFETY: null, or an entry that `resolve` has stored; entries are leaked.
+        match unsafe { self.entry.load(Ordering::Acquire).as_ref() } {
+            Some(entry) => Ok(entry.handle()),
             None => self.resolve(),
         }
     }
@@ -41,7 +45,8 @@ impl<A: ArgTuple, R: RetType> TypedOp<A, R> {
     #[cold]
     fn resolve(&self) -> Result<OperatorHandle> {
         let handle = Dispatcher::find_schema_or_err(self.name, self.overload)?;
-        Ok(*self.handle.get_or_init(|| handle))
+        self.entry.store(ptr::from_ref(handle.entry).cast_mut(), Ordering::Release);
+        Ok(handle)
     }
 
     /// Calls the operator.

@@ -5,7 +5,7 @@
 //!
 //! One idea per file: the text is cut by `lexer`, read by `parser`, `parse_type` and `parse_default`, and written by
 //! `printer`; the data is [`FunctionSchema`] over [`Argument`]s with a [`Type`], [`AliasInfo`] and [`DefaultValue`];
-//! `validate` and `compat` judge schemas, alone and against an older one.
+//! `op_info` digests a schema for generic kernels; `validate` and `compat` judge schemas, alone and against an older one.
 
 mod alias;
 mod argument;
@@ -14,6 +14,7 @@ mod default;
 mod error;
 mod function_schema;
 mod lexer;
+mod op_info;
 mod operator_name;
 mod parse_default;
 mod parse_type;
@@ -30,5 +31,6 @@ pub use argument::Argument;
 pub use default::DefaultValue;
 pub use error::{Result, SchemaError};
 pub use function_schema::{FunctionSchema, SchemaKind};
+pub use op_info::{OpInfo, ReturnAlias};
 pub use operator_name::OperatorName;
 pub use type_::Type;

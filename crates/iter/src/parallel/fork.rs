@@ -7,6 +7,8 @@
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::Once;
 
+use c10::{bail, Result};
+
 use super::pool;
 
 const MAX_HANDLERS: usize = 16;
@@ -19,18 +21,18 @@ static NUM_HANDLERS: AtomicUsize = AtomicUsize::new(0);
 /// Calls `handler` in every forked child, before `fork` returns there.
 ///
 /// The child may have been forked from a process with many threads, so the handler may only do what is
-/// async-signal-safe: atomic stores, not locks or allocations. False when all places are taken.
-pub fn at_fork_child(handler: fn()) -> bool {
+/// async-signal-safe: atomic stores, not locks or allocations. An error when all places are taken.
+pub fn at_fork_child(handler: fn()) -> Result<()> {
     install();
     let index = NUM_HANDLERS.fetch_add(1, Ordering::AcqRel);
     match HANDLERS.get(index) {
         Some(slot) => {
             slot.store(handler as *mut (), Ordering::Release);
-            true
+            Ok(())
         }
         None => {
             NUM_HANDLERS.store(MAX_HANDLERS, Ordering::Release);
-            false
+            bail!(Runtime, "at_fork_child(): all {MAX_HANDLERS} places for handlers are taken")
         }
     }
 }
