@@ -1,11 +1,19 @@
 //! [`AccumulateGrad`]: the end of the backward graph, which sums gradients into a leaf's `.grad`.
+//!
+//! # Note [Turns]
+//! Several backward passes may reach one leaf at once, and sums in place must not overlap. A sum is an operator, so it may
+//! run Python code, take the interpreter's lock, or start a backward pass that reaches this very leaf: no lock can be
+//! held meanwhile. Instead one thread at a time has the *turn*, a flag behind a lock that is held for a few instructions.
+//! Threads without it sleep until it is free. The thread that has it, coming again from inside its own sum, leaves its
+//! gradient in `pending`, to be summed before the turn ends.
 
 use std::any::Any;
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::thread::ThreadId;
 
 use c10::{check, AutogradMetaInterface, GradMode, Result, Tensor};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
 use crate::autograd_meta::AutogradMeta;
@@ -16,29 +24,50 @@ use crate::node::{Node, NodeFunction};
 use crate::tensor_ops;
 use crate::variable;
 
+/// Who sums now: see Note [Turns].
+#[derive(Default)]
+struct Turn {
+    owner: Option<ThreadId>,
+    pending: Vec<Tensor>,
+}
+
 /// The accumulator of one leaf.
 pub struct AccumulateGrad {
     /// The leaf.
     pub variable: Tensor,
-    /// Several backward passes may reach one leaf at once.
-    accumulating: Mutex<()>,
+    turn: Mutex<Turn>,
+    turn_ended: Condvar,
 }
 
 impl AccumulateGrad {
     /// A node that accumulates into `variable`. Its sequence number makes it run as soon as it is ready.
     pub(crate) fn new_node(variable: &Tensor) -> Node {
-        let function = Self { variable: variable.clone(), accumulating: Mutex::new(()) };
+        let function =
+            Self { variable: variable.clone(), turn: Mutex::default(), turn_ended: Condvar::new() };
         Node::with_sequence_nr(Box::new(function), InputMetadata::new(variable), u64::MAX)
     }
 
     fn accumulate(&self, node: &Node, new_grad: Tensor) -> Result<()> {
+        let Some(mut new_grad) = self.take_turn(new_grad) else { return Ok(()) };
+        // Also ends the turn when a kernel panics.
+        let turn = TurnGuard(self);
+        // A post hook's caller holds the gradients as well.
+        let mut expected_owners = 1 + u32::from(node.has_post_hooks());
+        loop {
+            self.sum(new_grad, expected_owners)?;
+            match turn.next_pending() {
+                Some(pending) => new_grad = pending,
+                None => return Ok(()),
+            }
+            expected_owners = 1;
+        }
+    }
+
+    fn sum(&self, new_grad: Tensor, expected_owners: u32) -> Result<()> {
         let meta = AutogradMeta::materialize(&self.variable)?;
-        let _one_at_a_time = self.accumulating.lock();
-        // Taken out, so that the sum may reuse its memory without other owners in the way.
+        let pins = [&new_grad, &self.variable].map(|tensor| tensor.storage().ok().map(c10::Storage::pin));
         match meta.grad() {
             None => {
-                // A post hook's caller holds the gradients as well.
-                let expected_owners = 1 + u32::from(node.has_post_hooks());
                 let grad = if self.may_steal(&new_grad, expected_owners) {
                     variable::detach(&new_grad)?
                 } else {
@@ -47,12 +76,34 @@ impl AccumulateGrad {
                 meta.set_grad(Some(grad));
             }
             Some(grad) if !GradMode::is_enabled() => {
+                let pin = grad.storage().ok().map(c10::Storage::pin);
                 // In place: whoever holds `.grad` sees the sum.
                 tensor_ops::add_(&grad, &new_grad)?;
+                drop(pin);
             }
             Some(grad) => meta.set_grad(Some(tensor_ops::add(&grad, &new_grad)?)),
         }
+        drop(pins);
         Ok(())
+    }
+
+    /// Waits for the turn. `None` if this thread has it already, and will sum the gradient before the turn ends.
+    fn take_turn(&self, grad: Tensor) -> Option<Tensor> {
+        let me = std::thread::current().id();
+        let mut turn = self.turn.lock();
+        loop {
+            match turn.owner {
+                None => {
+                    turn.owner = Some(me);
+                    return Some(grad);
+                }
+                Some(owner) if owner == me => {
+                    turn.pending.push(grad);
+                    return None;
+                }
+                Some(_) => self.turn_ended.wait(&mut turn),
+            }
+        }
     }
 
     /// Whether the gradient itself may become `.grad`: nobody else has it, no graph is being recorded, and it is laid out
@@ -91,6 +142,28 @@ impl AccumulateGrad {
         } else {
             tensor_ops::clone_contiguous(grad)
         }
+    }
+}
+
+/// Ends the turn when dropped.
+struct TurnGuard<'a>(&'a AccumulateGrad);
+
+impl TurnGuard<'_> {
+    fn next_pending(&self) -> Option<Tensor> {
+        self.0.turn.lock().pending.pop()
+    }
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        let left = {
+            let mut turn = self.0.turn.lock();
+            turn.owner = None;
+            std::mem::take(&mut turn.pending)
+        };
+        self.0.turn_ended.notify_one();
+        // Only after an error; outside the lock, as this may free memory or run Python code.
+        drop(left);
     }
 }
 

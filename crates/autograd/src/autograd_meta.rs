@@ -162,6 +162,7 @@ impl AutogradMetaInterface for AutogradMeta {
 
     fn set_grad(&self, grad: Option<Tensor>) {
         let old = std::mem::replace(&mut self.state.lock().grad, grad);
+        // Outside the lock: this may free memory or run Python code.
         drop(old);
     }
 
