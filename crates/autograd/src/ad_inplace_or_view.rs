@@ -2,18 +2,17 @@
 //!
 //! Registered for operators whose schema says that they write or that they return views; all others fall through.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use c10::{
     after_ADInplaceOrView_keyset, AutoDispatchBelowADInplaceOrView, DispatchKeySet, Error, GradMode,
     InferenceMode, Result, Tensor,
 };
-use dispatch::{IValue, KernelFunction, OperatorHandle, Stack};
+use dispatch::{IValue, KernelFunction, OpInfo, OperatorHandle, ReturnAlias, Stack};
 use smallvec::SmallVec;
 
 use crate::autograd_meta::AutogradMeta;
 use crate::kernel::first_argument;
-use crate::op_info::{OpInfo, ReturnAlias};
 use crate::variable;
 use crate::view_meta::{CreationMeta, ViewFunc};
 
@@ -22,15 +21,8 @@ const NON_DIFFERENTIABLE_VIEWS: [&str; 4] = ["detach", "_indices", "_values", "_
 
 /// The kernel for one operator.
 pub fn ad_inplace_or_view_kernel() -> KernelFunction {
-    let info: OnceLock<OpInfo> = OnceLock::new();
-    KernelFunction::from_boxed_closure(move |op, ks, stack| {
-        let info = match info.get() {
-            Some(info) => info,
-            None => {
-                let computed = OpInfo::of(op)?;
-                info.get_or_init(|| computed)
-            }
-        };
+    KernelFunction::from_boxed(|op, ks, stack| {
+        let info = op.info()?;
         let first = first_argument(op, info, stack)?;
         if info.is_view {
             view(info, op, ks, stack, first)

@@ -1,6 +1,11 @@
 //! [`BackwardCtx`]: what a derivative formula sees.
 
-use c10::{Device, Error, GradMode, Layout, Result, ScalarType, SymDimVector, SymInt, Tensor, TensorOptions};
+use std::cell::RefCell;
+
+use c10::{
+    Device, Error, GradMode, Layout, Result, ScalarType, Storage, StoragePin, SymDimVector, SymInt, Tensor,
+    TensorOptions,
+};
 use dispatch::IValue;
 use parking_lot::Mutex;
 use smallvec::{smallvec, SmallVec};
@@ -18,6 +23,9 @@ pub struct BackwardCtx<'a> {
     function: &'a GeneratedNode,
     grads: &'a [Option<Tensor>],
     outputs: VariableList,
+    /// The backward pass runs without the interpreter's lock: what formulas compute from stays in memory even if another
+    /// thread resizes it.
+    pins: RefCell<SmallVec<[StoragePin; 4]>>,
 }
 
 /// The gradients for one argument: one, or one per tensor of a list.
@@ -54,7 +62,9 @@ impl<'a> BackwardCtx<'a> {
         grads: &'a [Option<Tensor>],
         outputs: VariableList,
     ) -> Self {
-        Self { node, function, grads, outputs }
+        let ctx = Self { node, function, grads, outputs, pins: RefCell::default() };
+        grads.iter().flatten().for_each(|grad| ctx.pin(grad));
+        ctx
     }
 
     pub(crate) fn into_outputs(self) -> VariableList {
@@ -119,12 +129,21 @@ impl<'a> BackwardCtx<'a> {
 
     fn unpack(&self, cell: &Mutex<SavedVariable>) -> Result<Option<Tensor>> {
         let saved = cell.lock().clone();
-        if GradMode::is_enabled() {
+        let tensor = if GradMode::is_enabled() {
             saved.unpack(Some(self.node))
         } else {
             // Nobody records, so nobody can see that an output's history is missing.
             saved.unpack_data(Some(self.node))
+        }?;
+        if let Some(tensor) = &tensor {
+            self.pin(tensor);
         }
+        Ok(tensor)
+    }
+
+    /// See [`StoragePin`]. Tensors without memory need none.
+    fn pin(&self, tensor: &Tensor) {
+        self.pins.borrow_mut().extend(tensor.storage().map(Storage::pin));
     }
 
     /// A saved tensor.

@@ -1,8 +1,7 @@
 //! The autograd kernel of operators that have no derivative.
 
 use c10::{DispatchKeySet, GradMode, Result, Tensor};
-use dispatch::{IValue, OperatorHandle, Stack};
-use parking_lot::RwLock;
+use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use std::any::Any;
 use std::borrow::Cow;
 
@@ -11,34 +10,21 @@ use smallvec::SmallVec;
 use crate::basic_nodes::NotImplemented;
 use crate::edge::{Edge, EdgeList, VariableList};
 use crate::input_metadata::InputMetadata;
-use crate::kernel::{check_inplace, first_argument, out_requires_grad, redispatch, value_requires_grad};
+use crate::kernel::{
+    check_inplace, first_argument, is_mutated, out_requires_grad, redispatch, value_requires_grad,
+};
 use crate::node::{Node, NodeFunction};
-use crate::op_info::{OpInfo, ReturnAlias};
 use crate::variable;
-
-/// Digested schemas by operator id. Operators live for the life of the process, so they are leaked.
-static INFOS: RwLock<Vec<Option<&'static OpInfo>>> = RwLock::new(Vec::new());
-
-fn info(op: OperatorHandle) -> Result<&'static OpInfo> {
-    let id = op.id() as usize;
-    if let Some(Some(info)) = INFOS.read().get(id) {
-        return Ok(info);
-    }
-    let info: &'static OpInfo = Box::leak(Box::new(OpInfo::of(op)?));
-    let mut infos = INFOS.write();
-    if infos.len() <= id {
-        infos.resize(id + 1, None);
-    }
-    Ok(infos[id].get_or_insert(info))
-}
 
 /// Runs an operator without derivative; a gradient asked of its outputs is an error (a warning for
 /// operators of third parties, whose kernels may be made of differentiable operators).
 pub(crate) fn autograd_fallback(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
-    let info = info(op)?;
+    let info = op.info()?;
     let is_ours = op.name().namespace() == Some("aten");
     let first = first_argument(op, info, stack)?;
-    if !GradMode::is_enabled() || !stack[first..].iter().any(value_requires_grad) {
+    if !GradMode::is_enabled()
+        || !info.tensor_args.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
+    {
         return forward(is_ours, info, op, ks, stack);
     }
     if info.is_out && is_ours {
@@ -48,16 +34,19 @@ pub(crate) fn autograd_fallback(op: OperatorHandle, ks: DispatchKeySet, stack: &
         check_inplace(&stack[first + arg])?;
     }
     let mut edges = EdgeList::new();
-    for value in &stack[first..] {
+    for &arg in &info.tensor_args {
         let mut result = Ok(());
-        value.for_each_tensor(&mut |tensor| match variable::gradient_edge(tensor) {
+        stack[first + arg].for_each_tensor(&mut |tensor| match variable::gradient_edge(tensor) {
             Ok(edge) => edges.push(edge),
             Err(error) => result = Err(error),
         });
         result?;
     }
+    // What is written and not returned depends on the inputs as much as what is returned does.
+    let written: SmallVec<[IValue; 1]> =
+        info.mutated_unreturned.iter().map(|&arg| stack[first + arg].clone()).collect();
     forward(is_ours, info, op, ks, stack)?;
-    attach(is_ours, info, op, edges, &stack[first..])
+    attach(is_ours, info, op, edges, &stack[first..], &written)
 }
 
 /// Kernels of third parties may rely on autograd beneath them, so nothing is excluded for them.
@@ -81,19 +70,20 @@ fn attach(
     op: OperatorHandle,
     edges: EdgeList,
     returns: &[IValue],
+    written: &[IValue],
 ) -> Result<()> {
     let mut outputs: SmallVec<[(Tensor, bool); 2]> = SmallVec::new();
-    for (ret, value) in returns.iter().enumerate() {
-        let mutated = matches!(info.returns.get(ret), Some(ReturnAlias::Mutated(_)));
+    let returned = returns.iter().enumerate().map(|(ret, value)| (is_mutated(info, ret), value));
+    for (mutated, value) in returned.chain(written.iter().map(|value| (true, value))) {
         value.for_each_tensor(&mut |tensor| {
             let differentiable = variable::is_differentiable_type(tensor.scalar_type());
-            // What a third party's kernel has recorded itself stays.
-            if differentiable && (is_ours || mutated || !variable::requires_grad(tensor)) {
+            // What a third party's kernel has recorded itself stays, and so does what it modifies.
+            if differentiable && (is_ours || !(mutated || variable::requires_grad(tensor))) {
                 outputs.push((tensor.clone(), mutated));
             }
         });
     }
-    if outputs.is_empty() || (!is_ours && outputs.iter().any(|(_, mutated)| *mutated)) {
+    if outputs.is_empty() {
         return Ok(());
     }
     let name = op.name().to_string();

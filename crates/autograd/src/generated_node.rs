@@ -63,9 +63,13 @@ impl GeneratedNode {
     /// The name under which users see a slot: the argument's or return's.
     fn slot_name(&self, saved: &SavedArg) -> Option<String> {
         let (name, overload) = self.entry.op.split_once('.').unwrap_or((self.entry.op, ""));
-        let schema = Dispatcher::find_schema(name, overload)?.schema().ok()?;
+        let op = Dispatcher::find_schema(name, overload)?;
+        let (schema, info) = (op.schema().ok()?, op.info().ok()?);
         Some(match *saved {
             SavedArg::Input { arg, .. } | SavedArg::Value { arg } => schema.arguments.get(arg)?.name.clone(),
+            SavedArg::Output { ret, .. } if schema.returns.is_empty() => {
+                schema.arguments.get(*info.mutated.get(ret)?)?.name.clone()
+            }
             SavedArg::Output { ret, .. } => match schema.returns.get(ret)?.name.as_str() {
                 "" if schema.returns.len() == 1 => "result".to_owned(),
                 "" => format!("result{ret}"),

@@ -23,7 +23,7 @@ fn register_all() -> Result<()> {
     c10::set_autograd_meta_factory(|| Box::<AutogradMeta>::default());
     anomaly_mode::register_tls_extension();
     saved_tensor_hooks::register_tls_extension();
-    iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child);
+    iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child)?;
 
     let mut library = Library::new(LibraryKind::Impl, "aten");
     for entry in gen::all().iter().copied().flatten() {
@@ -45,8 +45,8 @@ fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<(
         // The operators it is made of are tracked.
         return Ok(());
     }
-    let schema = op.schema()?;
-    if schema.is_mutable() || schema.is_view() {
+    let info = op.info()?;
+    if info.is_mutable() || info.is_view {
         library.impl_(&op.name().to_string(), DispatchKey::ADInplaceOrView, ad_inplace_or_view_kernel())?;
     }
     Ok(())

@@ -8,13 +8,11 @@
 //! derivative. Views and in-place operators must still reach ADInplaceOrView, which tracks views and versions; all
 //! others skip it too.
 
-use std::sync::OnceLock;
-
 use c10::{
     after_autograd_keyset, bail, AutoDispatchBelowADInplaceOrView, AutoDispatchBelowAutograd, DispatchKeySet,
     Error, GradMode, Result, Tensor,
 };
-use dispatch::{IValue, KernelFunction, OperatorHandle, Stack};
+use dispatch::{IValue, KernelFunction, OpInfo, OperatorHandle, ReturnAlias, Stack};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -23,7 +21,6 @@ use crate::edge::{Edge, EdgeList};
 use crate::generated_node::{GeneratedNode, Slot, Slots};
 use crate::input_metadata::InputMetadata;
 use crate::node::{MetadataList, Node};
-use crate::op_info::{OpInfo, ReturnAlias};
 use crate::saved_meta::SavedMeta;
 use crate::saved_variable::SavedVariable;
 use crate::tensor_ops;
@@ -31,15 +28,8 @@ use crate::variable;
 
 /// The kernel of one operator.
 pub fn autograd_kernel(entry: &'static DerivativeEntry) -> KernelFunction {
-    let info: OnceLock<OpInfo> = OnceLock::new();
     KernelFunction::from_boxed_closure(move |op, ks, stack| {
-        let info = match info.get() {
-            Some(info) => info,
-            None => {
-                let computed = OpInfo::of(op)?;
-                info.get_or_init(|| computed)
-            }
-        };
+        let info = op.info()?;
         let first = first_argument(op, info, stack)?;
         if GradMode::is_enabled()
             && entry.differentiable.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
@@ -73,11 +63,7 @@ pub(crate) fn value_requires_grad(value: &IValue) -> bool {
     match value {
         IValue::Tensor(tensor) => variable::requires_grad(tensor),
         IValue::None | IValue::Int(_) | IValue::Double(_) | IValue::Bool(_) => false,
-        other => {
-            let mut any = false;
-            other.for_each_tensor(&mut |tensor| any = any || variable::requires_grad(tensor));
-            any
-        }
+        other => other.any_tensor(&mut variable::requires_grad),
     }
 }
 
@@ -89,7 +75,7 @@ pub(crate) fn redispatch(
     ks: DispatchKeySet,
     stack: &mut Stack,
 ) -> Result<()> {
-    if info.is_view || !info.mutated.is_empty() {
+    if info.is_view || info.is_mutable() {
         let _below = AutoDispatchBelowAutograd::new();
         op.redispatch_boxed(ks & after_autograd_keyset, stack)
     } else {
@@ -124,30 +110,15 @@ fn collect_edges(entry: &DerivativeEntry, args: &[IValue]) -> Result<Edges> {
     for (k, &arg) in entry.differentiable.iter().enumerate() {
         let start = edges.len();
         starts.push(start as u32);
-        match &args[arg] {
-            IValue::Tensor(tensor) => edges.push(variable::gradient_edge(tensor)?),
-            IValue::TensorList(tensors) => {
-                has_list = true;
-                for tensor in tensors.iter() {
-                    edges.push(variable::gradient_edge(tensor)?);
-                }
-            }
-            IValue::OptionalTensorList(tensors) => {
-                has_list = true;
-                for tensor in tensors.iter() {
-                    edges.push(tensor.as_ref().map_or_else(|| Ok(Edge::default()), variable::gradient_edge)?);
-                }
-            }
-            IValue::List(values) => {
-                has_list = true;
-                for value in values.iter() {
-                    edges.push(
-                        value.as_tensor().map_or_else(|| Ok(Edge::default()), variable::gradient_edge)?,
-                    );
-                }
-            }
-            _ => edges.push(Edge::default()),
-        }
+        has_list = has_list || args[arg].is_tensor_list();
+        let mut result = Ok(());
+        args[arg].for_each_optional_tensor(&mut |tensor| match tensor
+            .map_or_else(|| Ok(Edge::default()), variable::gradient_edge)
+        {
+            Ok(edge) => edges.push(edge),
+            Err(error) => result = Err(error),
+        });
+        result?;
         if k < 64 && edges[start..].iter().any(Edge::is_valid) {
             needs |= 1 << k;
         }
@@ -189,19 +160,17 @@ fn save_input(value: &IValue, overwritten: bool) -> Result<Slot> {
             tensor => Ok(Mutex::new(SavedVariable::new(tensor, false)?)),
         }
     };
-    Ok(match value {
-        IValue::Tensor(tensor) => Slot::Variable(save(Some(tensor))?),
-        IValue::TensorList(tensors) => {
-            Slot::List(tensors.iter().map(|t| save(Some(t))).collect::<Result<_>>()?)
-        }
-        IValue::OptionalTensorList(tensors) => {
-            Slot::List(tensors.iter().map(|t| save(t.as_ref())).collect::<Result<_>>()?)
-        }
-        IValue::List(values) => {
-            Slot::List(values.iter().map(|v| save(v.as_tensor())).collect::<Result<_>>()?)
-        }
-        _ => Slot::Variable(save(None)?),
-    })
+    if !value.is_tensor_list() {
+        return Ok(Slot::Variable(save(value.as_tensor())?));
+    }
+    let mut cells = Vec::new();
+    let mut result = Ok(());
+    value.for_each_optional_tensor(&mut |tensor| match save(tensor) {
+        Ok(cell) => cells.push(cell),
+        Err(error) => result = Err(error),
+    });
+    result?;
+    Ok(Slot::List(cells.into()))
 }
 
 /// One tensor that came out of the call and gets a history.
@@ -211,19 +180,50 @@ struct Output {
     mutated: bool,
 }
 
-/// The differentiable returns, in order: what the node's inputs are, and who gets an edge.
+/// What comes out of a call: its returns, or, of an operator that returns nothing, the arguments that it writes to
+/// (`_foreach_add_`). Those must be taken from the stack before the call.
+pub(crate) struct Results {
+    written: SmallVec<[IValue; 1]>,
+}
+
+impl Results {
+    pub(crate) fn before_call(info: &OpInfo, args: &[IValue]) -> Self {
+        let written = if info.returns.is_empty() {
+            info.mutated.iter().map(|&arg| args[arg].clone()).collect()
+        } else {
+            SmallVec::new()
+        };
+        Self { written }
+    }
+
+    /// The values after the call.
+    pub(crate) fn values<'a>(&'a self, info: &OpInfo, returns: &'a [IValue]) -> &'a [IValue] {
+        if info.returns.is_empty() {
+            &self.written
+        } else {
+            returns
+        }
+    }
+}
+
+/// Whether the `i`-th of an operator's [`Results`] is an argument that it has written to.
+pub(crate) fn is_mutated(info: &OpInfo, i: usize) -> bool {
+    info.returns.get(i).is_none_or(|alias| matches!(alias, ReturnAlias::Mutated(_)))
+}
+
+/// The differentiable results, in order: what the node's inputs are, and who gets an edge.
 fn collect_outputs(
     entry: &DerivativeEntry,
     info: &OpInfo,
-    returns: &[IValue],
+    results: &[IValue],
 ) -> (MetadataList, SmallVec<[Output; 1]>) {
     let mut metadata = MetadataList::new();
     let mut outputs = SmallVec::new();
-    for (ret, value) in returns.iter().enumerate() {
+    for (ret, value) in results.iter().enumerate() {
         if entry.output_differentiability.get(ret).is_some_and(|differentiable| !differentiable) {
             continue;
         }
-        let mutated = matches!(info.returns.get(ret), Some(ReturnAlias::Mutated(_)));
+        let mutated = is_mutated(info, ret);
         let mut add = |tensor: &Tensor| {
             let output_nr = metadata.len() as u32;
             metadata.push(InputMetadata::new(tensor));
@@ -233,7 +233,7 @@ fn collect_outputs(
         };
         match value {
             IValue::Tensor(tensor) => add(tensor),
-            IValue::TensorList(_) | IValue::List(_) => value.for_each_tensor(&mut add),
+            value if value.is_tensor_list() => value.for_each_tensor(&mut add),
             IValue::None => metadata.push(InputMetadata::undefined()),
             _ => {}
         }
@@ -241,21 +241,50 @@ fn collect_outputs(
     (metadata, outputs)
 }
 
+/// Makes room for saved outputs that are lists, whose lengths are known after the call.
+fn size_output_lists(entry: &DerivativeEntry, slots: &mut Slots, results: &[IValue]) {
+    for (saved, slot) in entry.saved.iter().zip(slots) {
+        let (SavedArg::Output { ret, .. }, Slot::Variable(_)) = (saved, &slot) else { continue };
+        let Some(list) = results.get(*ret).filter(|value| value.is_tensor_list()) else { continue };
+        let mut cells = Vec::new();
+        list.for_each_optional_tensor(&mut |_| cells.push(Mutex::default()));
+        *slot = Slot::List(cells.into());
+    }
+}
+
 /// Fills the places of saved outputs, once the outputs have their history (Note [SavedVariable and cycles]).
-fn save_outputs(entry: &DerivativeEntry, info: &OpInfo, node: &Node, returns: &[IValue]) -> Result<()> {
+fn save_outputs(entry: &DerivativeEntry, info: &OpInfo, node: &Node, results: &[IValue]) -> Result<()> {
     let Some(function) = node.as_generated() else { return Ok(()) };
     for (saved, slot) in entry.saved.iter().zip(&function.slots) {
-        let (SavedArg::Output { ret, .. }, Slot::Variable(cell)) = (saved, slot) else { continue };
-        let Some(tensor) = returns.get(*ret).and_then(IValue::as_tensor) else { continue };
-        let mutated = matches!(info.returns.get(*ret), Some(ReturnAlias::Mutated(_)));
-        let saved = if mutated && variable::is_view(tensor) {
-            SavedVariable::new_inplace_on_view(tensor)?
-        } else {
-            SavedVariable::new(Some(tensor), true)?
+        let SavedArg::Output { ret, .. } = saved else { continue };
+        let cells = match slot {
+            Slot::Variable(cell) => std::slice::from_ref(cell),
+            Slot::List(cells) => cells,
+            _ => continue,
         };
-        *cell.lock() = saved;
+        let Some(value) = results.get(*ret) else { continue };
+        let mutated = is_mutated(info, *ret);
+        let mut cells = cells.iter();
+        let mut result = Ok(());
+        value.for_each_optional_tensor(&mut |tensor| {
+            if let (Some(cell), Some(tensor)) = (cells.next(), tensor) {
+                match save_output(tensor, mutated) {
+                    Ok(saved) => *cell.lock() = saved,
+                    Err(error) => result = Err(error),
+                }
+            }
+        });
+        result?;
     }
     Ok(())
+}
+
+fn save_output(tensor: &Tensor, mutated: bool) -> Result<SavedVariable> {
+    if mutated && variable::is_view(tensor) {
+        SavedVariable::new_inplace_on_view(tensor)
+    } else {
+        SavedVariable::new(Some(tensor), true)
+    }
 }
 
 fn record(
@@ -274,7 +303,8 @@ fn record(
         check_inplace(&args[arg])?;
     }
     let Edges { edges, starts, needs } = collect_edges(entry, args)?;
-    let slots = save_arguments(entry, info, args, needs)?;
+    let mut slots = save_arguments(entry, info, args, needs)?;
+    let results = Results::before_call(info, args);
 
     redispatch(info, op, ks, stack)?;
 
@@ -288,10 +318,12 @@ fn record(
             info.returns.len()
         );
     }
-    let (metadata, outputs) = collect_outputs(entry, info, returns);
+    let results = results.values(info, returns);
+    let (metadata, outputs) = collect_outputs(entry, info, results);
     if outputs.is_empty() {
         return Ok(());
     }
+    size_output_lists(entry, &mut slots, results);
     let node = Node::generated(GeneratedNode { entry, slots, edge_starts: starts }, edges, metadata);
     for output in &outputs {
         let edge = Edge::new(node.clone(), output.output_nr);
@@ -301,16 +333,15 @@ fn record(
             variable::set_gradient_edge(&output.tensor, edge)?;
         }
     }
-    save_outputs(entry, info, &node, returns)
+    save_outputs(entry, info, &node, results)
 }
 
 /// Refuses in-place modifications of what may not be modified while recording.
 pub(crate) fn check_inplace(value: &IValue) -> Result<()> {
     let mut result = Ok(());
-    value.for_each_tensor(&mut |tensor| {
-        if result.is_ok() {
-            result = variable::check_inplace(tensor, true);
-        }
+    value.any_tensor(&mut |tensor| {
+        result = variable::check_inplace(tensor, true);
+        result.is_err()
     });
     result
 }

@@ -31,7 +31,6 @@ mod init;
 mod input_metadata;
 pub mod kernel;
 mod node;
-mod op_info;
 pub mod ownership;
 mod saved_meta;
 pub mod saved_tensor_hooks;
