@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
+from collections.abc import Hashable
 from contextlib import contextmanager
 
 from ptr import _C
@@ -239,7 +240,9 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
         value = getattr(torch, name, None)
         if not name.startswith("_") and name not in _NOT_OVERRIDABLE and callable(value):
             functions[torch].append(value)
-    for module in (torch.functional, torch.nn.functional, torch.nn.init, torch.linalg, torch.fft, torch.special):
+    modules = [torch.functional, torch.nn.functional, torch.nn.init]
+    modules += [getattr(torch, name) for name in ("linalg", "fft", "special") if hasattr(torch, name)]
+    for module in modules:
         for name in getattr(module, "__all__", dir(module)):
             value = getattr(module, name, None)
             if not name.startswith("_") and callable(value) and not isinstance(value, type):
@@ -269,8 +272,10 @@ def _tensor_members() -> frozenset[Any]:
     members = set()
     for name in dir(_C.Tensor):
         value = getattr(_C.Tensor, name)
-        members.add(value.__get__ if not callable(value) and hasattr(value, "__get__") else value)
-    return frozenset(member for member in members if member.__hash__ is not None)
+        value = value.__get__ if not callable(value) and hasattr(value, "__get__") else value
+        if isinstance(value, Hashable):
+            members.add(value)
+    return frozenset(members)
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:

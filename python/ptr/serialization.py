@@ -320,8 +320,7 @@ def _validate_device(location: Any, backend: str) -> int:
             f"Attempting to deserialize object on a {backend.upper()} device but torch.{backend}.is_available() is "
             f"False. If "
             "you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
-            "map your "
-            "storages to the CPU."
+            "map your storages to the CPU."
         )
     count = module.device_count()
     if index >= count:
@@ -665,10 +664,8 @@ def _set_state(obj: Any, state: Any) -> None:
 
 _WEIGHTS_ONLY_FAILED = (
     "Weights only load failed. In order to load files whose contents go beyond tensors and plain containers, either "
-    "allow the "
-    "classes that they name with `torch.serialization.add_safe_globals`, or load with `weights_only=False`. The "
-    "latter can "
-    "execute arbitrary code: do it only if the file comes from a source you trust.\n"
+    "allow the classes that they name with `torch.serialization.add_safe_globals`, or load with `weights_only=False`. "
+    "The latter can execute arbitrary code: do it only if the file comes from a source you trust.\n"
 )
 
 
@@ -689,8 +686,7 @@ def load(
             ``(storage, location) -> storage or None``. Default: the devices they were saved from.
         pickle_module: the module that reads the pickle, for ``weights_only=False``.
         weights_only: whether to accept only tensors, plain containers and what :func:`add_safe_globals` allows, which
-            executes
-            nothing. Default: ``True``.
+            executes nothing. Default: ``True``.
         mmap: whether to map the file instead of reading it: values are read when they are used. ``f`` must be a path.
         pickle_load_args: arguments of ``pickle_module.Unpickler``.
 
@@ -759,8 +755,7 @@ def check_module_version_greater_or_equal(
     except Exception as error:
         message = (
             f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared "
-            f"with tuple "
-            f"{req_version_tuple}"
+            f"with tuple {req_version_tuple}"
         )
         if error_if_malformed:
             raise RuntimeError(message) from error

@@ -14,8 +14,7 @@ def _check_functional(schema: Any) -> None:
     if schema.is_mutable or any(ret.alias_set for ret in schema.returns):
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {schema}. Please create a functional "
-            f"operator and "
-            "register an autograd formula for that."
+            "operator and register an autograd formula for that."
         )
 
 
@@ -80,8 +79,7 @@ def _autograd_kernel(overload: Any, backward: Callable[..., Any], setup_context:
             if len(gradients) != len(ctx._spread):
                 raise RuntimeError(
                     f"{schema.name}: the registered backward returned {len(gradients)} gradients, expected one for "
-                    f"each of "
-                    f"the {len(ctx._spread)} arguments"
+                    f"each of the {len(ctx._spread)} arguments"
                 )
             flat: list[Any] = []
             for gradient, count in zip(gradients, ctx._spread, strict=False):

@@ -94,8 +94,7 @@ class CustomOpDef:
         if self._opoverload._schema.returns:
             raise NotImplementedError(
                 f"There was no fake impl registered for {self!r}. This is necessary for the operator to work on "
-                f"tensors "
-                f"without data. Please use `{self._init_fn.__name__}.register_fake` to add a fake impl."
+                f"tensors without data. Please use `{self._init_fn.__name__}.register_fake` to add a fake impl."
             )
         return None
 
@@ -132,13 +131,11 @@ class CustomOpDef:
                 if storage in storages:
                     raise RuntimeError(
                         f"{self._qualname} (with implementation in {function.__module__}): The output of this "
-                        f"custom operator "
-                        "(1) must not also be an input to this custom operator and (2) may not alias any inputs to "
-                        "this "
-                        "custom operator or other returns. The most common way to trigger this error is if we have y = "
-                        "custom_op(x) and y and x are the same Tensor. Please instead return a clone of the "
-                        "offending output "
-                        "tensor(s) (e.g. return x.clone()) or refactor the custom operator to not return y."
+                        "custom operator (1) must not also be an input to this custom operator and (2) may not alias "
+                        "any inputs to this custom operator or other returns. The most common way to trigger this "
+                        "error is if we have y = custom_op(x) and y and x are the same Tensor. Please instead return "
+                        "a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor the custom "
+                        "operator to not return y."
                     )
                 storages.add(storage)
             return result

@@ -29,7 +29,7 @@ def _schema_type(annotation: Any, where: str) -> str:
         return _TYPES[annotation]
     origin = getattr(annotation, "__origin__", None)
     arguments = getattr(annotation, "__args__", ())
-    if origin in (list, Sequence) or origin is getattr(Sequence, "__origin__", None):
+    if origin in (list, Sequence):
         return f"{_schema_type(arguments[0], where)}[]"
     is_union = origin is Union or type(annotation).__name__ == "UnionType"
     if is_union:

@@ -31,9 +31,8 @@ def opcheck(
         args: its arguments.
         kwargs: its arguments by name.
         test_utils: which checks: that the schema tells what is written to (``test_schema``), that derivatives are
-            registered
-            where autograd looks for them (``test_autograd_registration``), that the fake kernel gives shapes and dtypes
-            as the real one does (``test_faketensor``).
+            registered where autograd looks for them (``test_autograd_registration``), that the fake kernel
+            gives shapes and dtypes as the real one does (``test_faketensor``).
         raise_exception: whether a failed check raises.
         atol: absolute tolerance. Default: by dtype.
         rtol: relative tolerance. Default: by dtype.

@@ -20,8 +20,7 @@ def _as_tuple(value: Any, what: str, function: str) -> tuple[bool, tuple[Any, ..
             where = f" at index {i}" if is_tuple else ""
             raise TypeError(
                 f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the value{where} "
-                f"has type "
-                f"{type(item)}."
+                f"has type {type(item)}."
             )
     return is_tuple, values
 

@@ -14,7 +14,7 @@ use super::hooks::{self, PyPostHook, PyPreHook};
 use super::node_object::{self, of_self, wrap_bound};
 use super::{anomaly, raw_saved, tensor_hooks};
 use crate::convert::{device, dtype, ivalue, layout, scalar, size};
-use crate::raw::{borrow, getset, guard, method_kw, method_noargs, owned, token, Res};
+use crate::raw::{borrow, getset, guard, method_noargs, owned, token, Res};
 use crate::tensor;
 
 /// Defines an attribute. The body sees the interpreter and the node.
@@ -116,7 +116,8 @@ method1!(register_hook_dict, |py, _node, object| {
     py.None().into_bound(py)
 });
 
-unsafe extern "C" fn call(object: *mut ffi::PyObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+/// tp_call: runs the node.
+pub(super) unsafe extern "C" fn call(object: *mut ffi::PyObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance, a tuple, and a dict or null.
         let (py, node, args, has_kwargs) = unsafe {
@@ -171,7 +172,6 @@ pub(super) fn methods() -> Vec<ffi::PyMethodDef> {
         method_o(c"register_prehook", register_prehook),
         method_o(c"_register_hook_dict", register_hook_dict),
         method_noargs(c"__dir__", dir),
-        method_kw(c"__call__", call, 0),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The objects behind `t.grad_fn`: one per node, of a class named after the node.
 
 use std::collections::HashMap;
-use std::ffi::{c_int, c_void, CString};
+use std::ffi::{c_int, c_void, CStr, CString};
 
 use autograd::{Node, NodeImpl};
 use parking_lot::Mutex;
@@ -119,13 +119,17 @@ fn class_of(py: Python<'_>, name: &str) -> Res<*mut ffi::PyTypeObject> {
     if let Some(class) = CLASSES.lock().as_ref().and_then(|classes| classes.get(name)) {
         return Ok(*class as *mut ffi::PyTypeObject);
     }
-    // "builtins" because such classes belong to no module and CPython wants one; it is not shown.
+    // "builtins" because such classes belong to no module and CPython wants one.
     let full_name = CString::new(format!("builtins.{}", name.replace('\0', ""))).unwrap_or_default();
-    let class = TypeBuilder::with_size(Box::leak(full_name.into_boxed_c_str()), 0)
+    let full_name: &'static CStr = Box::leak(full_name.into_boxed_c_str());
+    let class = TypeBuilder::with_size(full_name, 0)
         .flags(ffi::Py_TPFLAGS_HAVE_GC | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION)
         .slot(ffi::Py_tp_traverse, traverse as *const ())
         .slot(ffi::Py_tp_dealloc, dealloc as *const ())
         .build(py, Some(NODE.get()))?;
+    // What is shown has no module.
+    // SAFETY: a live class, and a name that lives for ever.
+    unsafe { (*class).tp_name = full_name.as_ptr().add("builtins.".len()) };
     // Making a class can run other threads; the first one counts.
     let class = *CLASSES.lock().get_or_insert_default().entry(name.to_owned()).or_insert(class as usize);
     Ok(class as *mut ffi::PyTypeObject)
@@ -196,6 +200,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
         .slot(ffi::Py_tp_traverse, traverse as *const ())
         .slot(ffi::Py_tp_dealloc, dealloc as *const ())
         .slot(ffi::Py_tp_getattro, getattro as *const ())
+        .slot(ffi::Py_tp_call, node_attributes::call as *const ())
         .methods(node_attributes::methods())
         .getsets(node_attributes::attributes())
         .build(py, None)?;

@@ -1,7 +1,7 @@
 //! A boxed call's stack as Python arguments, and what Python returned as the stack, by the operator's schema.
 
 use c10::{Error, Result, Tensor};
-use dispatch::schema::{Argument, FunctionSchema};
+use dispatch::schema::{Argument, FunctionSchema, Type};
 use dispatch::{IValue, OperatorHandle, Stack};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -140,8 +140,13 @@ pub(super) fn push_result(op: OperatorHandle, result: &Bound<'_, PyAny>, stack: 
 
 fn return_value(schema: &FunctionSchema, i: usize, object: &Bound<'_, PyAny>) -> Res<IValue> {
     let ty = &schema.returns[i].ty;
-    if let Some(value) = convert_alone(ty, i, object)? {
-        return Ok(value);
+    // As an argument a number can stand for a tensor, as a result it cannot.
+    let is_number_for_tensor =
+        *ty.unwrap_optional() == Type::Tensor && !object.is_none() && crate::tensor::get(object).is_none();
+    if !is_number_for_tensor {
+        if let Some(value) = convert_alone(ty, i, object)? {
+            return Ok(value);
+        }
     }
     let found = object.get_type().name()?;
     let text = format!("Unable to cast the result {i} of {} (of type {found}) to the declared type {ty}", schema.name);
