@@ -18,6 +18,7 @@ mod loops;
 mod loops_tests;
 mod loss;
 mod map;
+mod narrow;
 mod norm;
 mod pointwise;
 mod pool;

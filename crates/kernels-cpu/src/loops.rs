@@ -16,6 +16,8 @@ use half::slice::HalfFloatSliceExt;
 use iter::TensorIterator;
 use smallvec::SmallVec;
 
+use crate::narrow::round_bfloat16_slice;
+
 /// A kernel over contiguous blocks: one pointer per operand, outputs first, and how many elements each has.
 pub(crate) type Block<'a> = &'a (dyn Fn(&[*mut u8], usize) + Sync);
 
@@ -260,13 +262,14 @@ trait Narrow: Copy + 'static {
 }
 
 macro_rules! narrow {
-    ($($T:ty),*) => {$(
+    ($($T:ty: $round:expr),*) => {$(
         impl Narrow for $T {
             fn widen_slice(from: &[$T], to: &mut [f32]) {
                 from.convert_to_f32_slice(to);
             }
             fn round_slice(from: &[f32], to: &mut [$T]) {
-                to.convert_from_f32_slice(from);
+                let round: fn(&mut [$T], &[f32]) = $round;
+                round(to, from);
             }
             fn zero() -> $T {
                 <$T>::ZERO
@@ -275,7 +278,8 @@ macro_rules! narrow {
     )*};
 }
 
-narrow!(Half, BFloat16);
+// `half` has instructions for float16, and branches for bfloat16.
+narrow!(Half: |to, from| to.convert_from_f32_slice(from), BFloat16: round_bfloat16_slice);
 
 fn widen<T: Narrow>(from: *mut u8, stride: i64, to: *mut f32, count: usize) {
     let mut values = [T::zero(); BLOCK];

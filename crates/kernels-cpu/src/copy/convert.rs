@@ -6,12 +6,13 @@
 
 use std::mem::MaybeUninit;
 
-use c10::{Complex, Error, Half, Result, ScalarType};
+use c10::{BFloat16, Complex, Error, Half, Result, ScalarType};
 use half::slice::HalfFloatSliceExt;
 use iter::TensorIterator;
 
 use super::strided::copy_row;
 use crate::map::Stored;
+use crate::narrow::round_bfloat16_slice;
 use crate::vec::tiered;
 
 /// Elements converted at a time when there are dtypes in between.
@@ -68,6 +69,19 @@ unsafe fn round_half(from: *const u8, to: *mut u8, n: usize) {
     to.convert_from_f32_slice(from);
 }
 
+/// # Safety
+/// As for [`direct`].
+unsafe fn round_to_bfloat16(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    let (to, from) = unsafe {
+        (
+            std::slice::from_raw_parts_mut(to.cast::<BFloat16>(), n),
+            std::slice::from_raw_parts(from.cast::<f32>(), n),
+        )
+    };
+    round_bfloat16_slice(to, from);
+}
+
 /// The loop from one dtype to another, if the pair has one of its own.
 fn step(from: ScalarType, to: ScalarType) -> Option<Step> {
     use ScalarType::*;
@@ -77,6 +91,7 @@ fn step(from: ScalarType, to: ScalarType) -> Option<Step> {
                 $($(($from, $to) => direct::<$F, $T> as Step,)*)*
                 (Half, Float) => widen_half as Step,
                 (Float, Half) => round_half as Step,
+                (Float, BFloat16) => round_to_bfloat16 as Step,
                 _ => return None,
             }
         };
@@ -87,7 +102,7 @@ fn step(from: ScalarType, to: ScalarType) -> Option<Step> {
         Int i32 => Bool bool, Byte u8, Long i64, Float f32, Double f64;
         Long i64 => Bool bool, Byte u8, Int i32, Float f32, Double f64, Char i8, Short i16, UInt16 u16, UInt32 u32, UInt64 u64;
         Float f32 => Bool bool, Byte u8, Int i32, Long i64, Double f64, Char i8, Short i16, UInt16 u16, UInt32 u32, UInt64 u64,
-            BFloat16 c10::BFloat16, ComplexFloat Complex<f32>;
+            ComplexFloat Complex<f32>;
         Double f64 => Bool bool, Byte u8, Int i32, Long i64, Float f32, Char i8, Short i16, UInt16 u16, UInt32 u32, UInt64 u64,
             ComplexDouble Complex<f64>;
         Char i8 => Long i64;

@@ -97,39 +97,37 @@ impl Plan {
 }
 
 tiered! { memory_bound:
-    /// Transposes blocks of 8 × 8, whose loads and stores are rows of registers.
+    /// Transposes a tile by way of a buffer: rows are read and written whole, once, so that it does not matter when
+    /// strides that are powers of two map all of them to a few places of the cache. In the buffer it is blocks of
+    /// 8 × 8, rows of which are registers.
     fn tile<T>(to: *mut u8, to_stride: isize, from: *const u8, from_stride: isize, sides: [usize; 2])
     where { T: Copy + Default } => A {
         let _ = std::marker::PhantomData::<A>;
         const B: usize = 8;
-        let (rows, columns) = (sides[0] / B * B, sides[1] / B * B);
-        let at_from = |i: usize, j: usize| from.wrapping_offset(i as isize * from_stride).cast::<T>().wrapping_add(j);
-        let at_to = |i: usize, j: usize| to.wrapping_offset(j as isize * to_stride).cast::<T>().wrapping_add(i);
-        for i in (0..rows).step_by(B) {
-            for j in (0..columns).step_by(B) {
-                let mut block = [[T::default(); B]; B];
-                for (k, row) in block.iter_mut().enumerate() {
-                    // SAFETY: the tile lies in the operands, which the iterator checked against their storages.
-                    *row = unsafe { at_from(i + k, j).cast::<[T; B]>().read_unaligned() };
-                }
-                for k in 0..B {
-                    let mut column = [T::default(); B];
-                    for (value, row) in column.iter_mut().zip(&block) {
-                        *value = row[k];
-                    }
-                    // SAFETY: as above.
-                    unsafe { at_to(i, j + k).cast::<[T; B]>().write_unaligned(column) };
-                }
+        let [rows, columns] = sides;
+        let mut buffer = [[T::default(); TILE]; TILE];
+        for (i, row) in buffer.iter_mut().enumerate().take(rows) {
+            // SAFETY: the tile lies in the operands, which the iterator checked against their storages.
+            unsafe {
+                let from = from.wrapping_offset(i as isize * from_stride).cast::<T>();
+                std::ptr::copy_nonoverlapping(from, row.as_mut_ptr(), columns);
             }
         }
-        let edge = |i: usize, j: usize| {
-            // SAFETY: as above.
-            unsafe { at_to(i, j).write_unaligned(at_from(i, j).read_unaligned()) };
-        };
-        for j in 0..sides[1] {
-            let begin = if j < columns { rows } else { 0 };
-            for i in begin..sides[0] {
-                edge(i, j);
+        for first in (0..columns).step_by(B) {
+            let mut transposed = [[T::default(); TILE]; B];
+            for block in (0..rows).step_by(B) {
+                for k in 0..B {
+                    for l in 0..B {
+                        transposed[k][block + l] = buffer[block + l][first + k];
+                    }
+                }
+            }
+            for (k, row) in transposed.iter().enumerate().take(columns - first) {
+                // SAFETY: as above.
+                unsafe {
+                    let to = to.wrapping_offset((first + k) as isize * to_stride).cast::<T>();
+                    std::ptr::copy_nonoverlapping(row.as_ptr(), to, rows);
+                }
             }
         }
     }

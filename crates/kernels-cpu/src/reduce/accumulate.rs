@@ -3,6 +3,7 @@
 use c10::{BFloat16, Complex, Half};
 
 use crate::map::Stored;
+use crate::narrow::{widen_bfloat16, widen_half};
 
 /// Addition and multiplication, total on every type: integers wrap.
 pub(super) trait Ring: Copy + Send + Sync + 'static {
@@ -157,24 +158,6 @@ macro_rules! floats {
 
 floats!(f32, f64);
 
-/// float16 as float32, in arithmetic that vectorizes without conversion instructions: the exponent and mantissa moved
-/// to their places make a float32 that is 2^112 times too small, subnormals included.
-#[inline(always)]
-pub(super) fn widen_half(half: Half) -> f32 {
-    let bits = u32::from(half.to_bits());
-    let magnitude = (bits & 0x7fff) << 13;
-    let scaled = (f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23)).to_bits();
-    // Infinity and NaN have the largest exponent, which stays the largest.
-    let scaled = if magnitude >= 0x1f << 23 { magnitude | 0xff << 23 } else { scaled };
-    f32::from_bits(scaled | (bits & 0x8000) << 16)
-}
-
-/// bfloat16 as float32.
-#[inline(always)]
-pub(super) fn widen_bfloat16(value: BFloat16) -> f32 {
-    f32::from_bits(u32::from(value.to_bits()) << 16)
-}
-
 macro_rules! halves {
     ($($T:ty: $widen:ident),*) => {$(
         impl Accumulated for $T {
@@ -212,28 +195,5 @@ impl Accumulated for Complex<Half> {
     #[inline(always)]
     fn finish(total: Complex<f64>) -> Complex<Half> {
         Complex::new(Half::from_f32(total.re as f32), Half::from_f32(total.im as f32))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn widening_halves_is_exact_for_every_value() {
-        for bits in 0..=u16::MAX {
-            let half = Half::from_bits(bits);
-            let (found, expected) = (widen_half(half), half.to_f32());
-            assert!(
-                found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(),
-                "{bits:#x}"
-            );
-            let value = BFloat16::from_bits(bits);
-            let (found, expected) = (widen_bfloat16(value), value.to_f32());
-            assert!(
-                found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(),
-                "{bits:#x}"
-            );
-        }
     }
 }

@@ -3,11 +3,11 @@
 use c10::{BFloat16, Half, Result};
 use iter::TensorIterator;
 
-use super::accumulate::{widen_bfloat16, widen_half};
 use super::driver::reduce;
 use super::monoid::Monoid;
 use crate::dispatch::dispatch;
 use crate::map::Stored;
+use crate::narrow::{widen_bfloat16, widen_half};
 use crate::registration::register;
 
 pub(super) fn register() {

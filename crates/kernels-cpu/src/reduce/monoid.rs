@@ -54,9 +54,10 @@ tiered! { memory_bound:
     /// The lanes of up to [`BLOCK`] elements, joined.
     fn reduce_block_tiered<M>(block: &[M::In]) -> M::Lane where { M: Monoid } => A {
         let _ = std::marker::PhantomData::<A>;
-        if block.len() < LANES {
-            let mut lanes = [M::identity(); 8];
-            let (rows, rest) = block.as_chunks::<8>();
+        if block.len() < 4 * LANES {
+            // Joining many lanes would take longer than the row.
+            let mut lanes = [M::identity(); 16];
+            let (rows, rest) = block.as_chunks::<16>();
             for row in rows {
                 for (lane, &element) in lanes.iter_mut().zip(row) {
                     *lane = M::join(*lane, M::lift(element));
@@ -65,7 +66,7 @@ tiered! { memory_bound:
             for (lane, &element) in lanes.iter_mut().zip(rest) {
                 *lane = M::join(*lane, M::lift(element));
             }
-            tree!(lanes, M; 4 2 1);
+            tree!(lanes, M; 8 4 2 1);
             return lanes[0];
         }
         let mut lanes = [M::identity(); LANES];

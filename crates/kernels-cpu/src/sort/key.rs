@@ -7,56 +7,70 @@ use crate::map::Stored;
 /// A type that is sorted, by an unsigned key. Equal elements have equal keys: all NaN are one, the largest, and the
 /// two zeros are one.
 pub(super) trait SortKey: Stored {
-    /// Whether the key fits 32 bits.
-    const NARROW: bool;
     /// The key in ascending order.
     fn key(raw: Self::Raw) -> u64;
+    /// The element, unless several have the key.
+    fn from_key(key: u64) -> Option<Self::Raw>;
 }
 
-macro_rules! keys {
-    ($($T:ty: $narrow:literal, $key:expr);* $(;)?) => {$(
+macro_rules! integer_keys {
+    ($($T:ty: $U:ty),*) => {$(
         impl SortKey for $T {
-            const NARROW: bool = $narrow;
             #[inline(always)]
-            fn key(raw: Self::Raw) -> u64 {
-                ($key)(raw)
+            fn key(raw: $T) -> u64 {
+                // For signed types the least value becomes 0.
+                (raw as $U ^ <$T>::MIN as $U) as u64
+            }
+            #[inline(always)]
+            fn from_key(key: u64) -> Option<$T> {
+                Some((key as $U ^ <$T>::MIN as $U) as $T)
             }
         }
     )*};
 }
 
-/// The order of IEEE bits, made that of unsigned integers: negative ones are flipped, positive ones moved above them.
-macro_rules! float_key {
-    ($U:ty, $value:expr, $bits:expr) => {{
-        // NaN is not equal to itself; adding zero makes -0 into 0.
-        let bits: $U = $bits;
-        let sign = <$U>::MAX / 2 + 1;
-        let magnitude = bits & !sign;
-        #[allow(clippy::eq_op)]
-        if $value != $value {
-            <$U>::MAX as u64
-        } else if magnitude == 0 {
-            sign as u64
-        } else if bits & sign != 0 {
-            !bits as u64
-        } else {
-            (bits | sign) as u64
-        }
-    }};
+integer_keys!(u8: u8, u16: u16, u32: u32, u64: u64, i8: u8, i16: u16, i32: u32, i64: u64);
+
+impl SortKey for bool {
+    #[inline(always)]
+    fn key(raw: u8) -> u64 {
+        (raw != 0) as u64
+    }
+    #[inline(always)]
+    fn from_key(key: u64) -> Option<u8> {
+        Some(key as u8)
+    }
 }
 
-keys! {
-    bool: true, |raw: u8| (raw != 0) as u64;
-    u8: true, |raw: u8| raw as u64;
-    u16: true, |raw: u16| raw as u64;
-    u32: true, |raw: u32| raw as u64;
-    u64: false, |raw: u64| raw;
-    i8: true, |raw: i8| (raw as u8 ^ 0x80) as u64;
-    i16: true, |raw: i16| (raw as u16 ^ 0x8000) as u64;
-    i32: true, |raw: i32| (raw as u32 ^ 0x8000_0000) as u64;
-    i64: false, |raw: i64| raw as u64 ^ (1 << 63);
-    f32: true, |raw: f32| float_key!(u32, raw, raw.to_bits());
-    f64: false, |raw: f64| float_key!(u64, raw, raw.to_bits());
-    Half: true, |raw: Half| float_key!(u16, raw, raw.to_bits());
-    BFloat16: true, |raw: BFloat16| float_key!(u16, raw, raw.to_bits());
+/// The order of IEEE bits, made that of unsigned integers: negative ones are flipped, positive ones moved above them.
+macro_rules! float_keys {
+    ($($T:ty: $U:ty, $infinity:expr);* $(;)?) => {$(
+        impl SortKey for $T {
+            #[inline(always)]
+            fn key(raw: $T) -> u64 {
+                const SIGN: $U = <$U>::MAX / 2 + 1;
+                let bits = raw.to_bits();
+                let magnitude = bits & !SIGN;
+                let key = if bits & SIGN != 0 { !bits } else { bits | SIGN };
+                let key = if magnitude == 0 { SIGN } else { key };
+                (if magnitude > $infinity.to_bits() { <$U>::MAX } else { key }) as u64
+            }
+            #[inline(always)]
+            fn from_key(key: u64) -> Option<$T> {
+                const SIGN: $U = <$U>::MAX / 2 + 1;
+                let key = key as $U;
+                if key == SIGN || key == <$U>::MAX {
+                    return None;
+                }
+                Some(<$T>::from_bits(if key & SIGN != 0 { key & !SIGN } else { !key }))
+            }
+        }
+    )*};
+}
+
+float_keys! {
+    f32: u32, f32::INFINITY;
+    f64: u64, f64::INFINITY;
+    Half: u16, Half::INFINITY;
+    BFloat16: u16, BFloat16::INFINITY;
 }

@@ -7,52 +7,51 @@ const BUCKETS: usize = 1 << DIGIT;
 /// Rows shorter than this are sorted by comparisons.
 pub(super) const MIN_LENGTH: usize = 1024;
 
-/// An entry: a key, and where it came from.
+/// Something that is sorted by bits of it.
 pub(super) trait Entry: Copy {
-    /// Digits of the key.
-    const DIGITS: u32;
-    fn digit(self, which: u32) -> usize;
+    /// The digit that begins at a bit.
+    fn digit(self, bit: u32) -> usize;
 }
 
-/// A key of 32 bits above an index of 32 bits.
 impl Entry for u64 {
-    const DIGITS: u32 = 4;
     #[inline(always)]
-    fn digit(self, which: u32) -> usize {
-        (self >> (32 + which * DIGIT)) as usize % BUCKETS
+    fn digit(self, bit: u32) -> usize {
+        (self >> bit) as usize % BUCKETS
     }
 }
 
-/// A key of 64 bits, and an index.
+/// A key and an index.
 impl Entry for (u64, u64) {
-    const DIGITS: u32 = 8;
     #[inline(always)]
-    fn digit(self, which: u32) -> usize {
-        (self.0 >> (which * DIGIT)) as usize % BUCKETS
+    fn digit(self, bit: u32) -> usize {
+        self.0.digit(bit)
     }
 }
 
-/// Sorts by key; entries with one key keep their order. `spare` must be as long as `entries`.
-pub(super) fn sort<E: Entry>(entries: &mut Vec<E>, spare: &mut Vec<E>) {
-    let mut counts = [[0_usize; BUCKETS]; 8];
+/// Sorts by the `bits` bits from `first` on; entries that agree in them keep their order. `spare` must be as long as
+/// `entries`.
+pub(super) fn sort<E: Entry>(entries: &mut Vec<E>, spare: &mut Vec<E>, first: u32, bits: u32) {
+    let digits = bits.div_ceil(DIGIT) as usize;
+    let mut counts = [[0_usize; BUCKETS]; u64::BITS.div_ceil(DIGIT) as usize];
+    let counts = &mut counts[..digits];
     for &entry in entries.iter() {
-        for which in 0..E::DIGITS {
-            counts[which as usize][entry.digit(which)] += 1;
+        for (which, counts) in counts.iter_mut().enumerate() {
+            counts[entry.digit(first + which as u32 * DIGIT)] += 1;
         }
     }
     let n = entries.len();
-    for which in 0..E::DIGITS {
-        let counts = &mut counts[which as usize];
-        // A digit that all entries share sorts nothing: small integers skip most digits.
+    for (which, counts) in counts.iter_mut().enumerate() {
+        // A digit that all entries share sorts nothing.
         if counts.contains(&n) {
             continue;
         }
+        let bit = first + which as u32 * DIGIT;
         let mut start = 0;
         for count in counts.iter_mut() {
             start += std::mem::replace(count, start);
         }
         for &entry in entries.iter() {
-            let place = &mut counts[entry.digit(which)];
+            let place = &mut counts[entry.digit(bit)];
             spare[*place] = entry;
             *place += 1;
         }

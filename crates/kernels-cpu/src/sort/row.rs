@@ -1,18 +1,19 @@
 //! Sorts one row of keys.
 //!
-//! A key of up to 32 bits shares a word with its index: then plain integers are sorted, an unstable sort of them is
-//! stable in the keys, and memory holds one array instead of two. For descending order keys are complemented, so that
-//! equal elements stay in the order of their indices.
+//! Wherever they fit, a key and its index share a 64-bit word: the key counted from the row's least one, above as many
+//! bits as indices need. Then plain integers are sorted, an unstable sort of them is stable in the keys, and memory holds
+//! one array instead of two. That covers all types of up to 32 bits, and most rows of 64-bit integers. For descending
+//! order keys are complemented, so that equal elements stay in the order of their indices.
 
 use super::key::SortKey;
 use super::radix;
 use crate::address::Address;
 
-/// Rows, and room to work, of one thread.
+/// Room to work for one thread.
 #[derive(Default)]
 pub(super) struct Workspace {
-    narrow: Vec<u64>,
-    narrow_spare: Vec<u64>,
+    packed: Vec<u64>,
+    packed_spare: Vec<u64>,
     wide: Vec<(u64, u64)>,
     wide_spare: Vec<(u64, u64)>,
 }
@@ -31,6 +32,11 @@ impl Row {
     }
 }
 
+/// How many bits the numbers up to `max` need.
+fn bits_for(max: u64) -> u32 {
+    u64::BITS - max.leading_zeros()
+}
+
 /// Sorts `n` elements of `input` to `values`, and their positions to `indices`.
 ///
 /// # Safety
@@ -44,56 +50,67 @@ pub(super) unsafe fn sort_row<T: SortKey>(
     n: usize,
     descending: bool,
 ) {
-    let flip = if descending { u64::MAX } else { 0 };
-    // SAFETY: the caller's promise.
-    let raw = |i: usize| unsafe { input.at(i).read::<T::Raw>() };
-    if T::NARROW && u32::try_from(n).is_ok() {
-        let Workspace { narrow: entries, narrow_spare: spare, .. } = workspace;
-        entries.clear();
-        entries.extend((0..n).map(|i| ((T::key(raw(i)) ^ flip) & 0xffff_ffff) << 32 | i as u64));
-        if n < radix::MIN_LENGTH {
-            entries.sort_unstable();
-        } else {
-            spare.resize(n, 0);
-            radix::sort(entries, spare);
-            spare.truncate(n);
-        }
-        // SAFETY: the caller's promise.
-        unsafe {
-            write::<T>(entries.iter().map(|&entry| (entry & 0xffff_ffff) as usize), input, values, indices, n)
-        };
+    if n == 0 {
         return;
     }
-    let Workspace { wide: entries, wide_spare: spare, .. } = workspace;
-    entries.clear();
-    entries.extend((0..n).map(|i| (T::key(raw(i)) ^ flip, i as u64)));
-    if n < radix::MIN_LENGTH {
-        entries.sort_unstable();
-    } else {
-        spare.resize(n, (0, 0));
-        radix::sort(entries, spare);
-    }
+    let flip = if descending { u64::MAX } else { 0 };
     // SAFETY: the caller's promise.
-    unsafe { write::<T>(entries.iter().map(|&(_, index)| index as usize), input, values, indices, n) };
+    let key = |i: usize| T::key(unsafe { input.at(i).read::<T::Raw>() }) ^ flip;
+    let (least, greatest) = (0..n)
+        .map(key)
+        .fold((u64::MAX, 0), |(least, greatest), key| (u64::min(least, key), u64::max(greatest, key)));
+    let index_bits = bits_for(n as u64 - 1);
+    let key_bits = bits_for(greatest - least);
+    let Workspace { packed, packed_spare, wide, wide_spare } = workspace;
+    if key_bits + index_bits <= u64::BITS {
+        // Not a shift by 64: with as many bits of index as that, all keys are one.
+        let shift = index_bits.min(u64::BITS - 1);
+        packed.clear();
+        packed.extend((0..n).map(|i| (key(i) - least) << shift | i as u64));
+        if n < radix::MIN_LENGTH {
+            packed.sort_unstable();
+        } else {
+            packed_spare.resize(n, 0);
+            packed_spare.truncate(n);
+            radix::sort(packed, packed_spare, shift, key_bits);
+        }
+        let mask = (1 << shift) - 1;
+        let sorted = packed.iter().map(|&entry| (((entry >> shift) + least) ^ flip, (entry & mask) as usize));
+        // SAFETY: the caller's promise; each index is there once.
+        unsafe { write::<T>(sorted, input, values, indices, n) };
+        return;
+    }
+    wide.clear();
+    wide.extend((0..n).map(|i| (key(i), i as u64)));
+    if n < radix::MIN_LENGTH {
+        wide.sort_unstable();
+    } else {
+        wide_spare.resize(n, (0, 0));
+        wide_spare.truncate(n);
+        radix::sort(wide, wide_spare, 0, u64::BITS);
+    }
+    let sorted = wide.iter().map(|&(key, index)| (key ^ flip, index as usize));
+    // SAFETY: as above.
+    unsafe { write::<T>(sorted, input, values, indices, n) };
 }
 
 /// # Safety
-/// As for [`sort_row`]; `order` names each position once.
+/// As for [`sort_row`]; `sorted` gives keys and positions, each position once.
 unsafe fn write<T: SortKey>(
-    order: impl Iterator<Item = usize>,
+    sorted: impl Iterator<Item = (u64, usize)>,
     input: Row,
     values: Row,
     indices: Row,
     n: usize,
 ) {
-    // Values are read from the input, since keys have lost the sign of zero and the kind of NaN; when that is also
-    // where they go, from a copy.
-    let in_place = input.base.0 == values.base.0;
+    // Zeros and NaN, whose keys do not tell them apart, are read from the input, or from a copy if that is also where
+    // values go. Others come from their keys: reading them would be a walk through memory without order.
     // SAFETY: the caller's promise.
     let read = |i: usize| unsafe { input.at(i).read::<T::Raw>() };
+    let in_place = input.base.0 == values.base.0;
     let copy: Vec<T::Raw> = if in_place { (0..n).map(read).collect() } else { Vec::new() };
-    for (place, from) in order.enumerate() {
-        let value = if in_place { copy[from] } else { read(from) };
+    for (place, (key, from)) in sorted.enumerate() {
+        let value = T::from_key(key).unwrap_or_else(|| if in_place { copy[from] } else { read(from) });
         // SAFETY: the caller's promise.
         unsafe {
             values.at(place).write(value);

@@ -21,7 +21,7 @@ fn order<T: Element + PartialOrd>(a: &T, b: &T) -> Ordering {
 }
 
 fn check<T: Element + PartialOrd>(value: impl Fn(i64) -> T) {
-    for sizes in [&[][..], &[0], &[1], &[9], &[3000], &[5, 9], &[3, 20, 4], &[2, 1500]] {
+    for sizes in [&[][..], &[0], &[1], &[9], &[1500], &[5, 9], &[3, 20, 4], &[2, 1030]] {
         for (name, input) in layouts(sizes, T::SCALAR_TYPE) {
             set_elements(&input, &value);
             for dim in 0..sizes.len().max(1) {

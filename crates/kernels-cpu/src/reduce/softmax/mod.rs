@@ -12,7 +12,8 @@ use c10::{internal_assert, wrap_dim, BFloat16, Element, Half, Result, ScalarType
 use iter::{empty, parallel, to_dtype};
 
 use crate::map::Stored;
-use crate::reduce::accumulate::{widen_bfloat16, widen_half, Accumulated};
+use crate::narrow::{round_bfloat16, round_half, widen_bfloat16, widen_half};
+use crate::reduce::accumulate::Accumulated;
 use crate::reduce::extremum::Ordered;
 use crate::vec::math::{exp_f32, exp_f64, Arith};
 
@@ -95,8 +96,8 @@ macro_rules! floating {
 floating! {
     f32: f32, |x: f32| x, |x: f32| x;
     f64: f64, |x: f64| x, |x: f64| x;
-    Half: f32, widen_half, Half::from_f32;
-    BFloat16: f32, widen_bfloat16, BFloat16::from_f32;
+    Half: f32, widen_half, round_half;
+    BFloat16: f32, widen_bfloat16, round_bfloat16;
 }
 
 /// Elements of cheap work per piece; an exponential costs several.

@@ -7,6 +7,10 @@ use crate::vec::tiered;
 const LANES: usize = 64;
 /// Elements whose sum is kept in the compute type.
 const BLOCK: usize = 32 * LANES;
+/// Lanes of a sum of exponentials, which take longer than an addition: more would only cost short rows.
+const EXP_LANES: usize = 16;
+/// Exponentials whose sum is kept in the compute type.
+const EXP_BLOCK: usize = 32 * EXP_LANES;
 
 macro_rules! tree {
     ($lanes:ident; $($width:literal)*) => {{
@@ -20,10 +24,10 @@ macro_rules! tree {
 tiered! {
     /// `row = exp(row − shift)`, and its sum.
     fn exp_block<C>(row: &mut [C], shift: C) -> C where { C: Real } => A {
-        let mut lanes = [C::zero(); LANES];
-        let (rows, rest) = row.as_chunks_mut::<LANES>();
+        let mut lanes = [C::zero(); EXP_LANES];
+        let (rows, rest) = row.as_chunks_mut::<EXP_LANES>();
         for row in rows {
-            for lane in 0..LANES {
+            for lane in 0..EXP_LANES {
                 let value = Real::exp::<A>(row[lane] - shift);
                 row[lane] = value;
                 lanes[lane] = lanes[lane] + value;
@@ -35,22 +39,22 @@ tiered! {
         for (lane, &x) in lanes.iter_mut().zip(rest.iter()) {
             *lane = *lane + x;
         }
-        tree!(lanes; 32 16 8 4 2 1)
+        tree!(lanes; 8 4 2 1)
     }
 
     /// The sum of `exp(row − shift)`.
     fn exp_sum_block<C>(row: &[C], shift: C) -> C where { C: Real } => A {
-        let mut lanes = [C::zero(); LANES];
-        let (rows, rest) = row.as_chunks::<LANES>();
+        let mut lanes = [C::zero(); EXP_LANES];
+        let (rows, rest) = row.as_chunks::<EXP_LANES>();
         for row in rows {
-            for lane in 0..LANES {
+            for lane in 0..EXP_LANES {
                 lanes[lane] = lanes[lane] + Real::exp::<A>(row[lane] - shift);
             }
         }
         for (lane, &x) in lanes.iter_mut().zip(rest) {
             *lane = *lane + Real::exp::<A>(x - shift);
         }
-        tree!(lanes; 32 16 8 4 2 1)
+        tree!(lanes; 8 4 2 1)
     }
 
     /// `out = grad − exp(output) · sum`.
@@ -121,12 +125,12 @@ tiered! { memory_bound:
 
 /// `row = exp(row − shift)`, and its sum.
 pub(super) fn exp_row<C: Real>(row: &mut [C], shift: C) -> C {
-    C::from_double(row.chunks_mut(BLOCK).map(|block| exp_block(block, shift).to_double()).sum())
+    C::from_double(row.chunks_mut(EXP_BLOCK).map(|block| exp_block(block, shift).to_double()).sum())
 }
 
 /// The sum of `exp(row − shift)`.
 pub(super) fn exp_sum<C: Real>(row: &[C], shift: C) -> C {
-    C::from_double(row.chunks(BLOCK).map(|block| exp_sum_block(block, shift).to_double()).sum())
+    C::from_double(row.chunks(EXP_BLOCK).map(|block| exp_sum_block(block, shift).to_double()).sum())
 }
 
 /// The sum of `a · b`.
