@@ -227,8 +227,8 @@ def get_ignored_functions() -> set[Callable[..., Any]]:
     import ptr as torch
 
     functions = {getattr(torch, name) for name in _NOT_OVERRIDABLE if hasattr(torch, name)}
-    methods = {getattr(_C.Tensor, name) for name in _NOT_OVERRIDABLE_METHODS if hasattr(_C.Tensor, name)}
-    return {value for value in functions | methods if callable(value)}
+    methods = [getattr(_C.Tensor, name) for name in _NOT_OVERRIDABLE_METHODS if hasattr(_C.Tensor, name)]
+    return functions | {method for method in methods if callable(method)}
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:

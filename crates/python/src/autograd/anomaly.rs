@@ -23,7 +23,9 @@ struct PyAnomalyMetadata {
 impl PyAnomalyMetadata {
     fn traceback(&self, py: Python<'_>) -> PyResult<Option<String>> {
         match self.dict.bind(py).get_item(TRACEBACK)? {
-            Some(lines) => Ok(Some(lines.try_iter()?.map(|line| line?.extract::<String>()).collect::<PyResult<String>>()?)),
+            Some(lines) => Ok(Some(
+                lines.try_iter()?.map(|line| line?.extract::<String>()).collect::<PyResult<String>>()?,
+            )),
             None => Ok(None),
         }
     }

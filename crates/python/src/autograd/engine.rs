@@ -32,7 +32,8 @@ impl Target {
             }
         }
         let found = object.get_type().name()?;
-        Err(PyTypeError::new_err(format!("{} must be a Tensor or GradientEdge, but got {found}", describe())).into())
+        Err(PyTypeError::new_err(format!("{} must be a Tensor or GradientEdge, but got {found}", describe()))
+            .into())
     }
 
     fn list(objects: &Bound<'_, PyAny>, name: &str) -> Res<Vec<Target>> {
@@ -109,7 +110,15 @@ fn _engine_run_backward<'py>(
     }
     let results = run(py, || {
         let (outputs, inputs) = (Target::borrow(&outputs), Target::borrow(&inputs));
-        autograd::run_backward(&outputs, grads, keep_graph, create_graph, &inputs, allow_unreachable, accumulate_grad)
+        autograd::run_backward(
+            &outputs,
+            grads,
+            keep_graph,
+            create_graph,
+            &inputs,
+            allow_unreachable,
+            accumulate_grad,
+        )
     })?;
     optional_grads(py, results)
 }
@@ -130,7 +139,13 @@ fn _backward(
     let inputs = inputs.map(|inputs| Target::list(inputs, "inputs")).transpose()?;
     run(py, || {
         let inputs = inputs.as_deref().map(Target::borrow);
-        autograd::backward_targets(&Target::borrow(&outputs), &grads, retain_graph, create_graph, inputs.as_deref())
+        autograd::backward_targets(
+            &Target::borrow(&outputs),
+            &grads,
+            retain_graph,
+            create_graph,
+            inputs.as_deref(),
+        )
     })
 }
 
@@ -153,7 +168,15 @@ fn _grad<'py>(
     let grads = grads(grad_outputs, "gradients")?;
     let results = run(py, || {
         let (outputs, inputs) = (Target::borrow(&outputs), Target::borrow(&inputs));
-        autograd::grad_targets(&outputs, &inputs, &grads, retain_graph, create_graph, allow_unused, materialize_grads)
+        autograd::grad_targets(
+            &outputs,
+            &inputs,
+            &grads,
+            retain_graph,
+            create_graph,
+            allow_unused,
+            materialize_grads,
+        )
     })?;
     optional_grads(py, results)
 }
@@ -178,7 +201,8 @@ fn _get_gradient_edge<'py>(object: &Bound<'py, PyAny>) -> Res<(Bound<'py, PyAny>
     match edge.function {
         Some(node) => Ok((wrap_bound(py, node)?, edge.input_nr)),
         None => {
-            let text = "It is not possible to get the gradient edge for a Tensor that does not require gradients";
+            let text =
+                "It is not possible to get the gradient edge for a Tensor that does not require gradients";
             Err(c10::Error::value(text).into())
         }
     }

@@ -8,10 +8,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use super::collector;
 use super::function_apply;
 use super::function_node::PyFunctionNode;
 use super::node_object::{self, PyNode, NODE};
-use super::collector;
 use crate::convert::ivalue;
 use crate::raw::{borrow, getset, guard, guard_int, method_kw, token, Raised, Res, StaticType, TypeBuilder};
 use crate::tensor;
@@ -62,7 +62,11 @@ pub(super) unsafe fn replace(slot: *mut *mut ffi::PyObject, value: *mut ffi::PyO
     }
 }
 
-unsafe extern "C" fn new(type_: *mut ffi::PyTypeObject, _: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn new(
+    type_: *mut ffi::PyTypeObject,
+    _: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with a subclass of the type; generic allocation zeroes, which is a valid context
         // without node.
@@ -142,9 +146,12 @@ unsafe extern "C" fn saved_tensors(object: *mut ffi::PyObject, _: *mut c_void) -
             unsafe { ffi::Py_INCREF(saved_for_forward) };
             return Ok(saved_for_forward);
         }
-        let Some(function) = node.function::<PyFunctionNode>() else { return Ok(PyTuple::empty(py).into_ptr()) };
+        let Some(function) = node.function::<PyFunctionNode>() else {
+            return Ok(PyTuple::empty(py).into_ptr());
+        };
         let tensors = function.unpack(&node)?;
-        Ok(ivalue::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?.into_ptr())
+        Ok(ivalue::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?
+            .into_ptr())
     })
 }
 
@@ -161,10 +168,15 @@ macro_rules! reference {
             }
         }
 
-        unsafe extern "C" fn $set(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> c_int {
+        unsafe extern "C" fn $set(
+            object: *mut ffi::PyObject,
+            value: *mut ffi::PyObject,
+            _: *mut c_void,
+        ) -> c_int {
             // SAFETY: CPython calls it with an instance and a live value or null.
             unsafe {
-                let value = if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
+                let value =
+                    if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
                 ffi::Py_XINCREF(value);
                 replace(&raw mut (*object.cast::<PyFunction>()).$field, value);
             }
@@ -183,7 +195,11 @@ unsafe extern "C" fn get_materialize_grads(object: *mut ffi::PyObject, _: *mut c
     unsafe { ffi::PyBool_FromLong((*object.cast::<PyFunction>()).materialize_grads.into()) }
 }
 
-unsafe extern "C" fn set_materialize_grads(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> c_int {
+unsafe extern "C" fn set_materialize_grads(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    _: *mut c_void,
+) -> c_int {
     guard_int(|| {
         // SAFETY: CPython calls it with an instance and a live value or null.
         unsafe {
@@ -215,7 +231,9 @@ pub(super) unsafe fn tensors_of(
     let field = unsafe { borrow(py, field) };
     let Ok(tuple) = field.cast::<PyTuple>() else {
         let found = field.get_type().name()?;
-        let text = format!("autograd internal error: {attribute} attribute is expected to be a tuple but is {found}");
+        let text = format!(
+            "autograd internal error: {attribute} attribute is expected to be a tuple but is {found}"
+        );
         return Err(PyRuntimeError::new_err(text).into());
     };
     let mut tensors = Vec::with_capacity(tuple.len());

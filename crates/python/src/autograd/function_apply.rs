@@ -33,7 +33,11 @@ fn has_setup_context(class: &Bound<'_, PyAny>) -> Res<bool> {
     Ok(!std::ptr::eq(class.getattr("setup_context")?.as_ptr(), base))
 }
 
-pub(super) unsafe extern "C" fn apply(class: *mut ffi::PyObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+pub(super) unsafe extern "C" fn apply(
+    class: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls class methods with the class, a tuple, and a dict or null.
         let (class, args, kwargs) = unsafe {
@@ -70,12 +74,19 @@ impl Inputs {
     }
 }
 
-fn apply_to(class: &Bound<'_, PyAny>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Res<*mut ffi::PyObject> {
+fn apply_to(
+    class: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> Res<*mut ffi::PyObject> {
     let py = class.py();
     let context = class.getattr("_backward_cls")?.call0()?;
     if !FUNCTION.is_instance(&context) {
         let found = context.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("Function.apply: _backward_cls must make contexts, got {found}")).into());
+        return Err(PyTypeError::new_err(format!(
+            "Function.apply: _backward_cls must make contexts, got {found}"
+        ))
+        .into());
     }
     // SAFETY: instances of the type have this layout, and `context` keeps this one alive.
     let fields = context.as_ptr().cast::<PyFunction>();
@@ -143,13 +154,20 @@ fn attach_outputs(
     // SAFETY: fields of a live context.
     let (dirty, non_differentiable, to_save) = unsafe {
         let dirty = tensors_of(py, (*fields).dirty_tensors, "dirty_tensors", false, |i, found| {
-            PyTypeError::new_err(format!("mark_dirty can only accept variables, but argument {i} is of type {found}"))
+            PyTypeError::new_err(format!(
+                "mark_dirty can only accept variables, but argument {i} is of type {found}"
+            ))
         })?;
-        let non_differentiable = tensors_of(py, (*fields).non_differentiable, "non_differentiable", false, |_, found| {
-            PyTypeError::new_err(format!("mark_non_differentiable only accepts variable arguments, but got {found}"))
-        })?;
+        let non_differentiable =
+            tensors_of(py, (*fields).non_differentiable, "non_differentiable", false, |_, found| {
+                PyTypeError::new_err(format!(
+                    "mark_non_differentiable only accepts variable arguments, but got {found}"
+                ))
+            })?;
         let to_save = tensors_of(py, (*fields).to_save, "to_save", true, |i, found| {
-            PyTypeError::new_err(format!("save_for_backward can only save variables, but argument {i} is of type {found}"))
+            PyTypeError::new_err(format!(
+                "save_for_backward can only save variables, but argument {i} is of type {found}"
+            ))
         })?;
         (dirty, non_differentiable, to_save)
     };
@@ -160,7 +178,8 @@ fn attach_outputs(
             is_tensor_output: raw.iter().map(Option::is_some).collect(),
         });
     }
-    let saved_by_setup: Vec<Tensor> = if uses_setup_context { to_save.iter().flatten().cloned().collect() } else { Vec::new() };
+    let saved_by_setup: Vec<Tensor> =
+        if uses_setup_context { to_save.iter().flatten().cloned().collect() } else { Vec::new() };
     let wrapped = custom_function::wrap_outputs(
         &inputs.variables,
         &non_differentiable.into_iter().flatten().collect::<Vec<_>>(),
@@ -176,7 +195,11 @@ fn attach_outputs(
     // What concerned the forward call alone is given up with it.
     // SAFETY: fields of a live context.
     unsafe {
-        for slot in [&raw mut (*fields).to_save, &raw mut (*fields).non_differentiable, &raw mut (*fields).dirty_tensors] {
+        for slot in [
+            &raw mut (*fields).to_save,
+            &raw mut (*fields).non_differentiable,
+            &raw mut (*fields).dirty_tensors,
+        ] {
             replace(slot, std::ptr::null_mut());
         }
     }

@@ -91,7 +91,13 @@ impl PyFunctionNode {
     }
 
     /// The gradients as `backward` gets them: zeros where there are none, unless the function wants `None`.
-    fn grads_to_python<'py>(&self, py: Python<'py>, node: &Node, context: &PyFunction, grads: &VariableList) -> Res<Bound<'py, PyAny>> {
+    fn grads_to_python<'py>(
+        &self,
+        py: Python<'py>,
+        node: &Node,
+        context: &PyFunction,
+        grads: &VariableList,
+    ) -> Res<Bound<'py, PyAny>> {
         let is_tensor = self.call.lock().is_tensor_output.clone();
         ivalue::tuple_of(py, grads.len(), |i| {
             if let Some(grad) = &grads[i] {
@@ -143,7 +149,9 @@ impl PyFunctionNode {
                 None if grad.is_none() => None,
                 None => {
                     let found = grad.get_type().name()?;
-                    return Err(PyRuntimeError::new_err(format!("expected Variable or None (got {found})")).into());
+                    return Err(
+                        PyRuntimeError::new_err(format!("expected Variable or None (got {found})")).into()
+                    );
                 }
             });
         }
@@ -156,7 +164,8 @@ impl PyFunctionNode {
             return Err(Error::runtime(format!("{}: the function's context is gone", self.name)).into());
         }
         // SAFETY: the context lives as long as its node has other holders, and the caller is one. Contexts have this layout.
-        let (context, fields) = unsafe { (Bound::from_borrowed_ptr(py, context), &*context.cast::<PyFunction>()) };
+        let (context, fields) =
+            unsafe { (Bound::from_borrowed_ptr(py, context), &*context.cast::<PyFunction>()) };
         let args = self.grads_to_python(py, node, fields, grads)?;
         let result = context.getattr("apply")?.call1(args.cast_into::<PyTuple>()?)?;
         self.results(result)
@@ -173,7 +182,8 @@ impl NodeFunction for PyFunctionNode {
     }
 
     fn release_variables(&self) {
-        let released = std::mem::replace(&mut *self.saved.lock(), Saved { variables: Vec::new(), has_been_freed: true });
+        let released =
+            std::mem::replace(&mut *self.saved.lock(), Saved { variables: Vec::new(), has_been_freed: true });
         drop(released);
     }
 
@@ -210,9 +220,13 @@ impl DelayedError {
 
     #[pyo3(signature = (*tensors))]
     fn __call__<'py>(&self, py: Python<'py>, tensors: &Bound<'py, PyTuple>) -> Res<Bound<'py, PyAny>> {
-        let inputs = hooks::grads_from_python(tensors, |i| format!("DelayedError: argument {i} must be a Tensor or None"))?;
-        let outputs: Vec<Option<Tensor>> =
-            inputs.iter().map(|t| t.as_ref().map(autograd::variable::detach).transpose()).collect::<Result<_>>()?;
+        let inputs = hooks::grads_from_python(tensors, |i| {
+            format!("DelayedError: argument {i} must be a Tensor or None")
+        })?;
+        let outputs: Vec<Option<Tensor>> = inputs
+            .iter()
+            .map(|t| t.as_ref().map(autograd::variable::detach).transpose())
+            .collect::<Result<_>>()?;
         if autograd::variable::compute_requires_grad(inputs.iter().map(Option::as_ref)) {
             let node = Node::new(Box::new(autograd::basic_nodes::DelayedError::new(self.message.clone())));
             let edges = autograd::variable::collect_next_edges(inputs.iter().map(Option::as_ref))?;

@@ -49,7 +49,10 @@ pub(super) fn dict_of(hook: &dyn Any) -> Option<*mut ffi::PyObject> {
 }
 
 /// The dict of the first hook of a node that `select` knows.
-pub(super) fn find_dict(node: &Node, select: impl Fn(&dyn Any) -> Option<&Py<PyAny>>) -> Option<*mut ffi::PyObject> {
+pub(super) fn find_dict(
+    node: &Node,
+    select: impl Fn(&dyn Any) -> Option<&Py<PyAny>>,
+) -> Option<*mut ffi::PyObject> {
     let mut found = None;
     node.visit_hooks(&mut |hook| {
         if found.is_none() {
@@ -62,7 +65,8 @@ pub(super) fn find_dict(node: &Node, select: impl Fn(&dyn Any) -> Option<&Py<PyA
 /// An empty dict for hooks, which can be referred to weakly.
 pub(super) fn new_dict(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("collections")?.getattr("OrderedDict")?.unbind()))?;
+    let class = CLASS
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("collections")?.getattr("OrderedDict")?.unbind()))?;
     Ok(class.bind(py).call0()?)
 }
 
@@ -74,8 +78,9 @@ pub(super) fn add<'py>(
     register: impl FnOnce(Py<PyAny>),
 ) -> Res<Bound<'py, PyAny>> {
     static HANDLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let handle = HANDLE
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("ptr.utils.hooks")?.getattr("RemovableHandle")?.unbind()))?;
+    let handle = HANDLE.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("ptr.utils.hooks")?.getattr("RemovableHandle")?.unbind())
+    })?;
     let dict = match existing {
         // SAFETY: the hook that holds it is registered, and the lock has been held since.
         Some(dict) => unsafe { Bound::from_borrowed_ptr(py, dict) },
@@ -144,7 +149,8 @@ impl FunctionPreHook for PyPreHook {
             let mut current = grads_to_python(py, &grads)?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
                 let result = hook.call1((&current,)).map_err(errors::to_core)?;
-                current = replacement(&hook, result, current).map_err(|raised| errors::to_core(raised.into()))?;
+                current =
+                    replacement(&hook, result, current).map_err(|raised| errors::to_core(raised.into()))?;
             }
             unpack(&current)
         })
@@ -162,7 +168,8 @@ impl FunctionPostHook for PyPostHook {
             let inputs = grads_to_python(py, inputs)?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
                 let result = hook.call1((&current, &inputs)).map_err(errors::to_core)?;
-                current = replacement(&hook, result, current).map_err(|raised| errors::to_core(raised.into()))?;
+                current =
+                    replacement(&hook, result, current).map_err(|raised| errors::to_core(raised.into()))?;
             }
             unpack(&current)
         })
@@ -176,7 +183,8 @@ impl FunctionPostHook for PyPostHook {
 impl PostAccumulateGradHook for PyPostAccumulateHooks {
     fn call(&self, leaf: &Tensor) -> Result<()> {
         Python::attach(|py| {
-            let leaf = tensor::wrap_bound(py, leaf.clone()).map_err(|raised| errors::to_core(raised.into()))?;
+            let leaf =
+                tensor::wrap_bound(py, leaf.clone()).map_err(|raised| errors::to_core(raised.into()))?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
                 let result = hook.call1((&leaf,)).map_err(errors::to_core)?;
                 if !result.is_none() {
@@ -193,7 +201,11 @@ impl PostAccumulateGradHook for PyPostAccumulateHooks {
 }
 
 /// What a hook returned instead of `current`, checked; `current` if it returned `None`.
-fn replacement<'py>(hook: &Bound<'py, PyAny>, result: Bound<'py, PyAny>, current: Bound<'py, PyTuple>) -> Res<Bound<'py, PyTuple>> {
+fn replacement<'py>(
+    hook: &Bound<'py, PyAny>,
+    result: Bound<'py, PyAny>,
+    current: Bound<'py, PyTuple>,
+) -> Res<Bound<'py, PyTuple>> {
     if result.is_none() {
         return Ok(current);
     }
@@ -244,7 +256,9 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
         None
     };
     match problem {
-        Some(problem) => Err(PyRuntimeError::new_err(format!("hook '{}' has changed the {problem}", name_of(hook))).into()),
+        Some(problem) => {
+            Err(PyRuntimeError::new_err(format!("hook '{}' has changed the {problem}", name_of(hook))).into())
+        }
         None => Ok(()),
     }
 }
@@ -252,18 +266,19 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
 /// Gradients as a tuple, `None` for those of zeros that nobody made.
 pub(super) fn grads_to_python<'py>(py: Python<'py>, grads: &[Option<Tensor>]) -> Result<Bound<'py, PyTuple>> {
     let tuple = ivalue::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()));
-    tuple
-        .map_err(PyErr::from)
-        .and_then(|tuple| Ok(tuple.cast_into::<PyTuple>()?))
-        .map_err(errors::to_core)
+    tuple.map_err(PyErr::from).and_then(|tuple| Ok(tuple.cast_into::<PyTuple>()?)).map_err(errors::to_core)
 }
 
 fn unpack(grads: &Bound<'_, PyTuple>) -> Result<VariableList> {
-    grads_from_python(grads, |_| "expected Variable or None".to_owned()).map_err(|raised| errors::to_core(raised.into()))
+    grads_from_python(grads, |_| "expected Variable or None".to_owned())
+        .map_err(|raised| errors::to_core(raised.into()))
 }
 
 /// The tensors of a tuple of tensors and `None`. `what` begins the message for anything else at a position.
-pub(super) fn grads_from_python(grads: &Bound<'_, PyTuple>, what: impl Fn(usize) -> String) -> Res<VariableList> {
+pub(super) fn grads_from_python(
+    grads: &Bound<'_, PyTuple>,
+    what: impl Fn(usize) -> String,
+) -> Res<VariableList> {
     let mut list = VariableList::with_capacity(grads.len());
     for (i, grad) in grads.iter().enumerate() {
         list.push(match tensor::get(&grad) {

@@ -48,10 +48,14 @@ macro_rules! method0 {
 /// Defines a method with one argument.
 macro_rules! method1 {
     ($name:ident, |$py:ident, $node:ident, $argument:ident| $body:expr) => {
-        unsafe extern "C" fn $name(object: *mut ffi::PyObject, argument: *mut ffi::PyObject) -> *mut ffi::PyObject {
+        unsafe extern "C" fn $name(
+            object: *mut ffi::PyObject,
+            argument: *mut ffi::PyObject,
+        ) -> *mut ffi::PyObject {
             guard(|| {
                 // SAFETY: CPython calls it with an instance and one argument.
-                let ($py, $node, $argument) = unsafe { (token(), of_self(object), borrow(token(), argument)) };
+                let ($py, $node, $argument) =
+                    unsafe { (token(), of_self(object), borrow(token(), argument)) };
                 let result: Bound<'_, PyAny> = $body;
                 Ok(result.into_ptr())
             })
@@ -117,7 +121,11 @@ method1!(register_hook_dict, |py, _node, object| {
 });
 
 /// tp_call: runs the node.
-pub(super) unsafe extern "C" fn call(object: *mut ffi::PyObject, args: *mut ffi::PyObject, kwargs: *mut ffi::PyObject) -> *mut ffi::PyObject {
+pub(super) unsafe extern "C" fn call(
+    object: *mut ffi::PyObject,
+    args: *mut ffi::PyObject,
+    kwargs: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance, a tuple, and a dict or null.
         let (py, node, args, has_kwargs) = unsafe {
@@ -134,7 +142,10 @@ pub(super) unsafe extern "C" fn call(object: *mut ffi::PyObject, args: *mut ffi:
         crate::convert::warnings::emit_pending()?;
         match results.len() {
             1 => ivalue::into_python(py, results[0].clone().into()),
-            n => Ok(ivalue::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?.into_ptr()),
+            n => {
+                Ok(ivalue::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?
+                    .into_ptr())
+            }
         }
     })
 }
@@ -187,7 +198,11 @@ pub(super) fn attributes() -> Vec<ffi::PyGetSetDef> {
 }
 
 /// `_saved_<name>` and `_raw_saved_<name>`; `None` when the node has no such value.
-pub(super) fn saved<'py>(py: Python<'py>, node: &Node, name: &Bound<'py, PyAny>) -> Res<Option<Bound<'py, PyAny>>> {
+pub(super) fn saved<'py>(
+    py: Python<'py>,
+    node: &Node,
+    name: &Bound<'py, PyAny>,
+) -> Res<Option<Bound<'py, PyAny>>> {
     let name = name.cast::<PyString>()?.to_str()?;
     if let Some(name) = name.strip_prefix("_raw_saved_") {
         return raw_saved::get(py, node, name);
@@ -230,8 +245,12 @@ fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAn
         // SAFETY: a new reference.
         SavedMeta::Layout(value) => unsafe { owned(py, layout::layout_new_ref(*value))? },
         SavedMeta::Bool(value) => pyo3::types::PyBool::new(py, *value).to_owned().into_any(),
-        SavedMeta::ListSizes(list) => ivalue::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?,
-        SavedMeta::ListScalarTypes(list) => ivalue::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?,
+        SavedMeta::ListSizes(list) => {
+            ivalue::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?
+        }
+        SavedMeta::ListScalarTypes(list) => {
+            ivalue::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?
+        }
     })
 }
 

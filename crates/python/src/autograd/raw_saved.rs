@@ -77,7 +77,9 @@ pub(super) fn get<'py>(py: Python<'py>, node: &Node, name: &str) -> Res<Option<B
     }
     let mut saved = saved.into_iter();
     let tuple = ivalue::tuple_of(py, saved.len(), |_| match saved.next() {
-        Some(saved) => Ok(SavedTensor { place: Place::Operator(saved) }.into_pyobject(py)?.into_any().into_ptr()),
+        Some(saved) => {
+            Ok(SavedTensor { place: Place::Operator(saved) }.into_pyobject(py)?.into_any().into_ptr())
+        }
         None => Ok(py.None().into_ptr()),
     })?;
     Ok(Some(tuple))

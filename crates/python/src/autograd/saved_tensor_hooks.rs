@@ -33,9 +33,11 @@ struct PyPacked {
 impl SavedTensorHooks for PySavedTensorHooks {
     fn pack(&self, tensor: &Tensor) -> Result<Arc<dyn PackedTensor>> {
         Python::attach(|py| {
-            let object = tensor::wrap_bound(py, tensor.clone()).map_err(|raised| errors::to_core(raised.into()))?;
+            let object =
+                tensor::wrap_bound(py, tensor.clone()).map_err(|raised| errors::to_core(raised.into()))?;
             let data = self.pack.bind(py).call1((object,)).map_err(errors::to_core)?;
-            Ok(Arc::new(PyPacked { data: data.unbind(), unpack: self.unpack.clone() }) as Arc<dyn PackedTensor>)
+            Ok(Arc::new(PyPacked { data: data.unbind(), unpack: self.unpack.clone() })
+                as Arc<dyn PackedTensor>)
         })
     }
 }
@@ -67,7 +69,10 @@ fn check_callable(hook: &Bound<'_, PyAny>, name: &str) -> Res<()> {
 
 /// Puts a pair of hooks on top of this thread's stack.
 #[pyfunction]
-fn _push_saved_tensors_default_hooks(pack_hook: &Bound<'_, PyAny>, unpack_hook: &Bound<'_, PyAny>) -> Res<()> {
+fn _push_saved_tensors_default_hooks(
+    pack_hook: &Bound<'_, PyAny>,
+    unpack_hook: &Bound<'_, PyAny>,
+) -> Res<()> {
     check_callable(pack_hook, "pack_hook")?;
     check_callable(unpack_hook, "unpack_hook")?;
     Ok(core::push(Arc::new(PySavedTensorHooks::new(pack_hook, unpack_hook)))?)

@@ -25,7 +25,8 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>, function: &str) -> Res<&'a 
 /// Whether the engine knows of hooks with this very dict: on the leaf, or on the tensor's present history.
 fn is_registered(tensor: &Tensor, dict: *mut ffi::PyObject) -> Res<bool> {
     let mut found = false;
-    let mut look = |hook: &dyn std::any::Any| found |= hooks::dict_of(hook).is_some_and(|d| std::ptr::eq(d, dict));
+    let mut look =
+        |hook: &dyn std::any::Any| found |= hooks::dict_of(hook).is_some_and(|d| std::ptr::eq(d, dict));
     match variable::grad_fn(tensor)? {
         Some(node) => node.visit_hooks(&mut look),
         None => {
@@ -51,7 +52,10 @@ pub(super) fn register_dict(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Res<(
 /// The hooks of a tensor share one dict, unless the tensor has been modified in place since: hooks registered before
 /// see the gradient with respect to the old value, and later ones get a dict of their own.
 #[pyfunction]
-fn _register_tensor_hook<'py>(object: &Bound<'py, PyAny>, hook: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+fn _register_tensor_hook<'py>(
+    object: &Bound<'py, PyAny>,
+    hook: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
     let py = object.py();
     let tensor = tensor_argument(object, "register_hook()")?;
     let mut dict = object.getattr("_backward_hooks")?;
@@ -68,7 +72,10 @@ fn _register_tensor_hook<'py>(object: &Bound<'py, PyAny>, hook: &Bound<'py, PyAn
 
 /// Registers a hook that runs when the leaf's gradient has been accumulated, and returns the handle that removes it.
 #[pyfunction]
-fn _register_post_accumulate_grad_hook<'py>(object: &Bound<'py, PyAny>, hook: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+fn _register_post_accumulate_grad_hook<'py>(
+    object: &Bound<'py, PyAny>,
+    hook: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
     let py = object.py();
     let tensor = tensor_argument(object, "register_post_accumulate_grad_hook()")?;
     let mut dict = object.getattr("_post_accumulate_grad_hooks")?;

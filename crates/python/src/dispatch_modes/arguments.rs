@@ -73,10 +73,12 @@ fn same(a: &IValue, b: &IValue) -> bool {
         (IValue::Device(a), IValue::Device(b)) => a == b,
         (IValue::BoolList(a), IValue::BoolList(b)) => a == b,
         (IValue::DoubleList(a), IValue::DoubleList(b)) => a == b,
-        (IValue::Int(_) | IValue::SymInt(_), IValue::Int(_) | IValue::SymInt(_)) => match (plain_int(a), plain_int(b)) {
-            (Some(a), Some(b)) => a == b,
-            _ => false,
-        },
+        (IValue::Int(_) | IValue::SymInt(_), IValue::Int(_) | IValue::SymInt(_)) => {
+            match (plain_int(a), plain_int(b)) {
+                (Some(a), Some(b)) => a == b,
+                _ => false,
+            }
+        }
         (IValue::IntList(_) | IValue::SymIntList(_), IValue::IntList(_) | IValue::SymIntList(_)) => {
             match (plain_ints(a), plain_ints(b)) {
                 (Some(a), Some(b)) => a == b,
@@ -111,7 +113,10 @@ pub(super) fn push_result(op: OperatorHandle, result: &Bound<'_, PyAny>, stack: 
         0 => {
             if !result.is_none() {
                 let found = result.get_type().name()?;
-                let text = format!("Expected {} to return nothing (None) but it returned an object of type {found}", op.name());
+                let text = format!(
+                    "Expected {} to return nothing (None) but it returned an object of type {found}",
+                    op.name()
+                );
                 return Err(PyRuntimeError::new_err(text).into());
             }
         }
@@ -127,7 +132,8 @@ pub(super) fn push_result(op: OperatorHandle, result: &Bound<'_, PyAny>, stack: 
                 }
             };
             if items.len() != n {
-                let text = format!("Expected {} to return a tuple of {n} values, got {}", op.name(), items.len());
+                let text =
+                    format!("Expected {} to return a tuple of {n} values, got {}", op.name(), items.len());
                 return Err(PyRuntimeError::new_err(text).into());
             }
             for (i, item) in items.iter().enumerate() {
@@ -149,7 +155,10 @@ fn return_value(schema: &FunctionSchema, i: usize, object: &Bound<'_, PyAny>) ->
         }
     }
     let found = object.get_type().name()?;
-    let text = format!("Unable to cast the result {i} of {} (of type {found}) to the declared type {ty}", schema.name);
+    let text = format!(
+        "Unable to cast the result {i} of {} (of type {found}) to the declared type {ty}",
+        schema.name
+    );
     Err(PyTypeError::new_err(text).into())
 }
 

@@ -38,7 +38,9 @@ impl PyDispatchKey {
         format!("<DispatchKey.{}: {}>", self.key.name(), self.key as u16)
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        (py.import("ptr._C")?.getattr("_dispatch_key_parse")?, (self.key.name(),)).into_pyobject(py).map(Bound::into_any)
+        (py.import("ptr._C")?.getattr("_dispatch_key_parse")?, (self.key.name(),))
+            .into_pyobject(py)
+            .map(Bound::into_any)
     }
 }
 

@@ -67,7 +67,13 @@ impl PyLibrary {
 
     /// Registers a kernel: a Python function, or `None` for "go on with the next key".
     #[pyo3(signature = (name, dispatch_key, function, with_keyset = false))]
-    fn r#impl(&self, name: &str, dispatch_key: &Bound<'_, PyAny>, function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<()> {
+    fn r#impl(
+        &self,
+        name: &str,
+        dispatch_key: &Bound<'_, PyAny>,
+        function: &Bound<'_, PyAny>,
+        with_keyset: bool,
+    ) -> Res<()> {
         let key = keys::extract(dispatch_key)?;
         let kernel = kernel(function, with_keyset)?;
         self.with(|library| library.impl_(name, key, kernel))
@@ -75,7 +81,12 @@ impl PyLibrary {
 
     /// Registers the kernel of all operators that have none for a key.
     #[pyo3(signature = (dispatch_key, function, with_keyset = false))]
-    fn fallback(&self, dispatch_key: &Bound<'_, PyAny>, function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<()> {
+    fn fallback(
+        &self,
+        dispatch_key: &Bound<'_, PyAny>,
+        function: &Bound<'_, PyAny>,
+        with_keyset: bool,
+    ) -> Res<()> {
         let key = keys::extract(dispatch_key)?;
         let kernel = match function.is_none() {
             true => KernelFunction::fallthrough(),
@@ -96,7 +107,8 @@ fn check_callable(function: &Bound<'_, PyAny>) -> Res<()> {
         return Ok(());
     }
     let found = function.get_type().name()?;
-    Err(PyTypeError::new_err(format!("Input function is required to be a callable but found type {found}")).into())
+    Err(PyTypeError::new_err(format!("Input function is required to be a callable but found type {found}"))
+        .into())
 }
 
 fn kernel(function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<KernelFunction> {
@@ -125,7 +137,13 @@ fn fallback_kernel(function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<Kernel
     }))
 }
 
-fn call(function: &Bound<'_, PyAny>, op: OperatorHandle, keyset: Option<DispatchKeySet>, with_op: bool, stack: &mut Stack) -> Res<()> {
+fn call(
+    function: &Bound<'_, PyAny>,
+    op: OperatorHandle,
+    keyset: Option<DispatchKeySet>,
+    with_op: bool,
+    stack: &mut Stack,
+) -> Res<()> {
     let py = function.py();
     let values = arguments::pop(op, stack)?;
     let (args, kwargs) = arguments::to_python(py, op, &values)?;

@@ -64,7 +64,9 @@ fn _push_on_torch_dispatch_stack(mode: Py<PyAny>) {
 #[pyo3(signature = (mode_key = None))]
 fn _pop_torch_dispatch_stack(py: Python<'_>, mode_key: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
     if mode_key.is_some() {
-        return Err(PyRuntimeError::new_err("_pop_torch_dispatch_stack: there are no modes with a key of their own"));
+        return Err(PyRuntimeError::new_err(
+            "_pop_torch_dispatch_stack: there are no modes with a key of their own",
+        ));
     }
     match pop() {
         Some(mode) => Ok(mode.clone_ref(py)),

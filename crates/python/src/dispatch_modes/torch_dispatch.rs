@@ -36,8 +36,8 @@ pub(super) fn overload<'py>(py: Python<'py>, op: OperatorHandle) -> Res<Bound<'p
         return Ok(object.bind(py).clone());
     }
     static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let find =
-        FIND.get_or_try_init(py, || Ok::<_, PyErr>(py.import("ptr._ops")?.getattr("_find_overload")?.unbind()))?;
+    let find = FIND
+        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("ptr._ops")?.getattr("_find_overload")?.unbind()))?;
     let name = op.name();
     let overload = if name.overload.is_empty() { "default" } else { name.overload.as_str() };
     let object = find.bind(py).call1((name.name.as_str(), overload))?;
@@ -80,7 +80,11 @@ fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {
 }
 
 #[cold]
-fn all_refused(func: &Bound<'_, PyAny>, types: &Bound<'_, PyTuple>, mode: Option<&Bound<'_, PyAny>>) -> PyErr {
+fn all_refused(
+    func: &Bound<'_, PyAny>,
+    types: &Bound<'_, PyTuple>,
+    mode: Option<&Bound<'_, PyAny>>,
+) -> PyErr {
     let mut text = format!(
         "Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
     );
@@ -105,10 +109,13 @@ fn handlers<'py>(py: Python<'py>, values: &[dispatch::IValue]) -> Vec<Bound<'py,
         // SAFETY: while the lock is held an object in a tensor's slot is alive.
         let class = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, object) }.get_type();
         // SAFETY: a live class.
-        if classes.iter().any(|c| c.is(&class)) || !unsafe { torch_function::has_torch_dispatch(class.as_type_ptr()) } {
+        if classes.iter().any(|c| c.is(&class))
+            || !unsafe { torch_function::has_torch_dispatch(class.as_type_ptr()) }
+        {
             return;
         }
-        let place = classes.iter().position(|c| class.is_subclass(c).unwrap_or(false)).unwrap_or(classes.len());
+        let place =
+            classes.iter().position(|c| class.is_subclass(c).unwrap_or(false)).unwrap_or(classes.len());
         classes.insert(place, class);
     });
     classes

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_void, CStr};
 
-use c10::{DataPtr, Device, DeviceType, DispatchKey, DispatchKeySet, DimVector, Layout, ScalarType, Tensor};
+use c10::{DataPtr, Device, DeviceType, DimVector, DispatchKey, DispatchKeySet, Layout, ScalarType, Tensor};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -21,7 +21,8 @@ const NAME_USED: &CStr = c"used_dltensor";
 const NAME_VERSIONED: &CStr = c"dltensor_versioned";
 const NAME_VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
-const INVALID_CAPSULE: &str = "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only \
+const INVALID_CAPSULE: &str =
+    "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only \
 once, so you might have already constructed a tensor from it once.";
 
 #[repr(C)]
@@ -237,7 +238,11 @@ fn to_dl_device(device: Device) -> Res<DLDevice> {
         DeviceType::CUDA => 2,
         DeviceType::PrivateUse1 => 12,
         other => {
-            return Err(PyBufferError::new_err(format!("Cannot pack tensors on {}", other.lower_case_name())).into());
+            return Err(PyBufferError::new_err(format!(
+                "Cannot pack tensors on {}",
+                other.lower_case_name()
+            ))
+            .into());
         }
     };
     Ok(DLDevice { device_type, device_id: i32::from(device.index.max(0)) })
@@ -280,7 +285,11 @@ fn export<'py, M: Managed>(py: Python<'py>, tensor: &Tensor, flags: u64) -> Res<
     }
     let shape = DimVector::from_slice(tensor.sizes()?);
     // Strides of dimensions that nothing steps along are normalized: consumers compare them to contiguous ones.
-    let strides = shape.iter().zip(tensor.strides()?).map(|(&size, &stride)| if size < 2 { 1 } else { stride }).collect();
+    let strides = shape
+        .iter()
+        .zip(tensor.strides()?)
+        .map(|(&size, &stride)| if size < 2 { 1 } else { stride })
+        .collect();
     let dl_tensor = DLTensor {
         data: tensor.data_ptr().cast(),
         device,
@@ -349,9 +358,11 @@ unsafe fn import<M: Managed>(capsule: *mut ffi::PyObject) -> Res<Tensor> {
     };
     let dtype = from_dl_dtype(dl.dtype)?;
     let (device, key) = from_dl_device(dl.device)?;
-    let ndim = usize::try_from(dl.ndim).map_err(|_| PyBufferError::new_err("DLPack: negative number of dimensions"))?;
+    let ndim = usize::try_from(dl.ndim)
+        .map_err(|_| PyBufferError::new_err("DLPack: negative number of dimensions"))?;
     // SAFETY: the protocol gives `ndim` sizes, and as many strides or none.
-    let (sizes, given) = unsafe { (dims(dl.shape, ndim), (!dl.strides.is_null()).then(|| dims(dl.strides, ndim))) };
+    let (sizes, given) =
+        unsafe { (dims(dl.shape, ndim), (!dl.strides.is_null()).then(|| dims(dl.strides, ndim))) };
     let strides = given.unwrap_or_else(|| c10::compute_contiguous_strides(&sizes));
     let nbytes = c10::compute_storage_nbytes(&sizes, &strides, dtype.item_size(), 0)?;
     let data = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
@@ -380,7 +391,8 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>) -> Res<&'a Tensor> {
         Some(tensor) => Ok(tensor),
         None => {
             let found = object.get_type().name()?;
-            Err(pyo3::exceptions::PyTypeError::new_err(format!("to_dlpack: expected a Tensor, got {found}")).into())
+            Err(pyo3::exceptions::PyTypeError::new_err(format!("to_dlpack: expected a Tensor, got {found}"))
+                .into())
         }
     }
 }
@@ -394,7 +406,11 @@ fn _to_dlpack<'py>(tensor: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
 /// A capsule in the form of DLPack 1.x.
 #[pyfunction]
 #[pyo3(signature = (tensor, is_copied = false, read_only = false))]
-fn _to_dlpack_versioned<'py>(tensor: &Bound<'py, PyAny>, is_copied: bool, read_only: bool) -> Res<Bound<'py, PyAny>> {
+fn _to_dlpack_versioned<'py>(
+    tensor: &Bound<'py, PyAny>,
+    is_copied: bool,
+    read_only: bool,
+) -> Res<Bound<'py, PyAny>> {
     let flags = if is_copied { FLAG_IS_COPIED } else { 0 } | if read_only { FLAG_READ_ONLY } else { 0 };
     export::<DLManagedTensorVersioned>(tensor.py(), tensor_argument(tensor)?, flags)
 }
@@ -414,10 +430,14 @@ fn _from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
     let tensor = if is_versioned {
         // SAFETY: a valid capsule with that name; its first field is the version in every version.
         let version = unsafe {
-            (*ffi::PyCapsule_GetPointer(pointer, NAME_VERSIONED.as_ptr()).cast::<DLManagedTensorVersioned>()).version
+            (*ffi::PyCapsule_GetPointer(pointer, NAME_VERSIONED.as_ptr()).cast::<DLManagedTensorVersioned>())
+                .version
         };
         if version.major > VERSION.major {
-            let text = format!("Unsupported DLPack major version: {}, expected at most {}", version.major, VERSION.major);
+            let text = format!(
+                "Unsupported DLPack major version: {}, expected at most {}",
+                version.major, VERSION.major
+            );
             return Err(PyBufferError::new_err(text).into());
         }
         // SAFETY: checked above.

@@ -12,7 +12,9 @@ pub(super) fn to_python(error: &SerializeError) -> PyErr {
     let text = error.to_string();
     match error.kind() {
         ErrorKind::Unpickling | ErrorKind::Global => unpickling_error(text),
-        ErrorKind::UnknownFormat if error.message() == "the file is empty" => PyEOFError::new_err("Ran out of input"),
+        ErrorKind::UnknownFormat if error.message() == "the file is empty" => {
+            PyEOFError::new_err("Ran out of input")
+        }
         ErrorKind::UnknownFormat => unpickling_error(text),
         _ => PyRuntimeError::new_err(text),
     }

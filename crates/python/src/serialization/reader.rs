@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use c10::{DataPtr, Device, DeviceType, Storage};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serialize::{Archive, ByteOrder, Bytes, FileKind, GlobalPolicy, OpenOptions, Pickler, StorageRecord, Unpickler};
+use serialize::{
+    Archive, ByteOrder, Bytes, FileKind, GlobalPolicy, OpenOptions, Pickler, StorageRecord, Unpickler,
+};
 
 use super::error::to_python;
 use super::unpickle::{self, Callbacks};
@@ -124,8 +126,11 @@ impl ArchiveReader {
             numel,
             view: None,
         };
-        let bytes = py.detach(|| self.archive.native_storage_for(&record, element_dtype)).map_err(|e| to_python(&e))?;
-        let storage = if self.mmap && bytes.is_mapped() { over_map(bytes) } else { py.detach(|| copy_of(&bytes))? };
+        let bytes = py
+            .detach(|| self.archive.native_storage_for(&record, element_dtype))
+            .map_err(|e| to_python(&e))?;
+        let storage =
+            if self.mmap && bytes.is_mapped() { over_map(bytes) } else { py.detach(|| copy_of(&bytes))? };
         crate::storage::wrap(py, storage)
     }
 }

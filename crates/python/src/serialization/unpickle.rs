@@ -1,7 +1,9 @@
 //! A pickle's arena as Python objects.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyComplex, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyComplex, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
+};
 use serialize::{Construct, NodeId, Object, Pickle, Step, Value};
 
 use super::error::unpickling_error;
@@ -20,7 +22,11 @@ pub(super) struct Callbacks<'a, 'py> {
 }
 
 /// Makes the object at the pickle's root.
-pub(super) fn build<'py>(py: Python<'py>, pickle: &Pickle, callbacks: &Callbacks<'_, 'py>) -> Res<Bound<'py, PyAny>> {
+pub(super) fn build<'py>(
+    py: Python<'py>,
+    pickle: &Pickle,
+    callbacks: &Callbacks<'_, 'py>,
+) -> Res<Bound<'py, PyAny>> {
     let mut builder = Builder { py, pickle, callbacks, objects: vec![None; pickle.nodes().len()] };
     for step in pickle.steps() {
         match step {
@@ -64,7 +70,9 @@ impl<'py> Builder<'_, 'py> {
             Value::Float(v) => v.into_pyobject(py)?.into_any(),
             Value::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
             Value::Str(v) => PyString::new(py, v).into_any(),
-            Value::SurrogateStr(v) => PyBytes::new(py, v).call_method1("decode", ("utf-8", "surrogatepass"))?,
+            Value::SurrogateStr(v) => {
+                PyBytes::new(py, v).call_method1("decode", ("utf-8", "surrogatepass"))?
+            }
             Value::Bytes(v) => PyBytes::new(py, v).into_any(),
             Value::ByteArray(v) => PyByteArray::new(py, v).into_any(),
             Value::List(_) => PyList::empty(py).into_any(),
@@ -103,7 +111,9 @@ impl<'py> Builder<'_, 'py> {
         match self.pickle.get(id) {
             Value::List(items) => {
                 let list = object.cast::<PyList>()?;
-                items.iter().try_for_each(|&item| Ok::<_, crate::raw::Raised>(list.append(self.get(item)?)?))?;
+                items
+                    .iter()
+                    .try_for_each(|&item| Ok::<_, crate::raw::Raised>(list.append(self.get(item)?)?))?;
             }
             Value::Dict(items) => self.set_items(&object, items)?,
             Value::Set(items) => {
@@ -112,7 +122,8 @@ impl<'py> Builder<'_, 'py> {
             }
             Value::Object(contents) => {
                 if !contents.list_items.is_empty() {
-                    object.call_method1("extend", (PyList::new(self.py, self.all(&contents.list_items)?)?,))?;
+                    object
+                        .call_method1("extend", (PyList::new(self.py, self.all(&contents.list_items)?)?,))?;
                 }
                 self.set_items(&object, &contents.dict_items)?;
                 if let Some(state) = contents.state {

@@ -19,7 +19,8 @@ struct PyFile(Py<PyAny>);
 impl Write for PyFile {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            let written = self.0.bind(py).call_method1("write", (PyBytes::new(py, data),)).map_err(io::Error::other)?;
+            let written =
+                self.0.bind(py).call_method1("write", (PyBytes::new(py, data),)).map_err(io::Error::other)?;
             // Raw files may write less; others write everything and may return nothing.
             Ok(written.extract::<usize>().map_or(data.len(), |n| n.min(data.len())))
         })
@@ -66,7 +67,9 @@ impl Sink {
     fn commit(self) -> Result<(), SerializeError> {
         match self {
             Sink::Path(writer) => writer.commit(),
-            Sink::File(writer) => writer.finish()?.flush().map_err(|e| SerializeError::io("flush the file", e)),
+            Sink::File(writer) => {
+                writer.finish()?.flush().map_err(|e| SerializeError::io("flush the file", e))
+            }
         }
     }
 }
@@ -78,7 +81,11 @@ struct PyArchiveWriter {
 }
 
 impl PyArchiveWriter {
-    fn with(&self, py: Python<'_>, body: impl FnOnce(&mut Sink) -> Result<(), SerializeError> + Send) -> PyResult<()> {
+    fn with(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&mut Sink) -> Result<(), SerializeError> + Send,
+    ) -> PyResult<()> {
         // Taken out meanwhile: a Python file object may come back here.
         let Some(mut sink) = self.sink.lock().take() else {
             return Err(PyRuntimeError::new_err("the archive is closed, or in use"));
@@ -101,7 +108,8 @@ impl PyArchiveWriter {
     /// Starts an archive that is written to a file object.
     #[staticmethod]
     fn to_file(file: Py<PyAny>) -> PyResult<Self> {
-        let writer = ArchiveWriter::new(BufWriter::new(PyFile(file)), "archive").map_err(|e| to_python(&e))?;
+        let writer =
+            ArchiveWriter::new(BufWriter::new(PyFile(file)), "archive").map_err(|e| to_python(&e))?;
         Ok(PyArchiveWriter { sink: Mutex::new(Some(Sink::File(writer))) })
     }
 
@@ -114,10 +122,13 @@ impl PyArchiveWriter {
     fn write_storage(&self, py: Python<'_>, key: &str, storage: &Bound<'_, PyAny>) -> Res<()> {
         let Some(storage) = crate::storage::extract(storage) else {
             let found = storage.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("write_storage: expected a storage, got {found}")).into());
+            return Err(
+                PyTypeError::new_err(format!("write_storage: expected a storage, got {found}")).into()
+            );
         };
         if storage.device().type_ != DeviceType::CPU {
-            let text = format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
+            let text =
+                format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
             return Err(PyRuntimeError::new_err(text).into());
         }
         let nbytes = storage.nbytes();

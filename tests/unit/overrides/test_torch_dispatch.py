@@ -1,0 +1,212 @@
+"""``__torch_dispatch__``: wrappers, modes, and the calls that they see."""
+
+import ptr as torch
+import pytest
+from ptr.utils._python_dispatch import (
+    TorchDispatchMode,
+    _disable_current_modes,
+    _get_current_dispatch_mode,
+    is_in_torch_dispatch_mode,
+    is_traceable_wrapper_subclass,
+    return_and_correct_aliasing,
+    transform_subclass,
+)
+
+aten = torch.ops.aten
+
+
+class Log(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.calls = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append((func, args, kwargs))
+        return func(*args, **(kwargs or {}))
+
+
+class Wrapper(torch.Tensor):
+    """Holds a tensor and logs what is done with it."""
+
+    log = []
+
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(
+            cls,
+            inner.size(),
+            strides=inner.stride(),
+            dtype=inner.dtype,
+            device=inner.device,
+            requires_grad=inner.requires_grad,
+        )
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __tensor_flatten__(self):
+        return ["inner"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Wrapper(inner["inner"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.log.append(func)
+
+        def unwrap(value):
+            if isinstance(value, Wrapper):
+                return value.inner
+            return [unwrap(v) for v in value] if isinstance(value, list) else value
+
+        out = func(*map(unwrap, args), **{k: unwrap(v) for k, v in (kwargs or {}).items()})
+        wrapped = Wrapper(out) if isinstance(out, torch.Tensor) else out
+        return return_and_correct_aliasing(func, args, kwargs, wrapped)
+
+
+_ONE = torch.ones(1)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_log():
+    Wrapper.log.clear()
+
+
+def test_a_mode_sees_operators_as_they_are_called():
+    x = torch.ones(2)
+    with Log() as mode:
+        assert is_in_torch_dispatch_mode() and _get_current_dispatch_mode() is mode
+        y = x + 1
+    assert y.tolist() == [2.0, 2.0]
+    func, args, kwargs = mode.calls[-1]
+    assert func is aten.add.Tensor
+    assert args[0] is x and len(args) == 2 and kwargs == {}
+    assert not is_in_torch_dispatch_mode()
+
+
+def test_defaults_are_left_out_and_others_kept():
+    x = torch.ones(2, 3)
+    with Log() as mode:
+        x.sum(1)
+        x.sum(1, True)
+        torch.add(x, x, alpha=2)
+        torch.cat([x, x])
+    calls = [(func, args[1:], kwargs) for func, args, kwargs in mode.calls]
+    assert calls[0] == (aten.sum.dim_IntList, ([1],), {})
+    assert calls[1] == (aten.sum.dim_IntList, ([1], True), {})
+    assert calls[2][2] == {"alpha": 2}
+    assert isinstance(mode.calls[3][1][0], list)
+
+
+def test_a_mode_sees_factories():
+    with Log() as mode:
+        torch.zeros(2)
+    assert any("zeros" in str(func) or "empty" in str(func) for func, _, _ in mode.calls)
+
+
+def test_nested_modes_and_switching_off():
+    x = torch.ones(1)
+    with Log() as outer:
+        with Log() as inner:
+            x + x
+            with _disable_current_modes():
+                x + x
+        x * x
+    assert [f for f, _, _ in inner.calls] == [aten.add.Tensor]
+    assert [f for f, _, _ in outer.calls] == [aten.add.Tensor, aten.mul.Tensor]
+
+
+def test_a_mode_is_below_autograd():
+    x = torch.ones(2, requires_grad=True)
+    with Log() as mode:
+        y = (x * 2).sum()
+        y.backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    assert aten.mul.Tensor in [f for f, _, _ in mode.calls]
+    assert y.grad_fn is not None
+
+
+def test_results_are_checked():
+    class Bad(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return "text"
+
+    with pytest.raises(TypeError, match="Unable to cast the result 0 of aten::add"):
+        with Bad():
+            _ONE + _ONE
+
+
+def test_exceptions_come_through():
+    class MyError(Exception):
+        pass
+
+    class Bad(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise MyError
+
+    with pytest.raises(MyError):
+        with Bad():
+            _ONE + _ONE
+    assert (_ONE + _ONE).item() == 2.0
+
+
+def test_wrappers():
+    x = Wrapper(torch.tensor([1.0, 2.0]))
+    assert is_traceable_wrapper_subclass(x)
+    y = x + 1
+    assert type(y) is Wrapper and y.inner.tolist() == [2.0, 3.0]
+    assert Wrapper.log == [aten.add.Tensor]
+    assert y.shape == (2,) and y.dtype is torch.float32
+    z = torch.cat([x, y])
+    assert z.inner.tolist() == [1.0, 2.0, 2.0, 3.0]
+    doubled = transform_subclass(x, lambda name, t: t * 2)
+    assert doubled.inner.tolist() == [2.0, 4.0]
+
+
+def test_in_place_returns_the_same_wrapper():
+    x = Wrapper(torch.tensor([1.0]))
+    y = x.add_(1)
+    assert y is x and x.inner.tolist() == [2.0]
+
+
+def test_wrappers_differentiate():
+    x = Wrapper(torch.tensor([1.0, 2.0])).requires_grad_()
+    y = (x * x).sum()
+    y.backward()
+    assert type(x.grad) is Wrapper and x.grad.inner.tolist() == [2.0, 4.0]
+
+
+def test_not_implemented_by_all():
+    class No(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (1,))
+
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'aten.add.Tensor'"):
+        No() + 1
+
+
+def test_subclasses_are_asked_before_their_bases():
+    asked = []
+
+    class Base(Wrapper):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            asked.append(cls)
+            return NotImplemented
+
+    class Derived(Base):
+        pass
+
+    with pytest.raises(TypeError):
+        torch.add(Base(torch.ones(1)), Derived(torch.ones(1)))
+    assert asked == [Derived, Base]

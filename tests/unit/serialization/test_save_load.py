@@ -1,0 +1,236 @@
+"""Saving and loading: both formats, sharing, safety, interrupted saves."""
+
+import collections
+import copy
+import io
+import os
+import pickle
+import zipfile
+
+import ptr as torch
+import pytest
+from ptr import serialization
+
+
+def round_trip(obj, **kwargs):
+    buffer = io.BytesIO()
+    torch.save(obj, buffer)
+    buffer.seek(0)
+    return torch.load(buffer, **kwargs)
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("weights_only", [False, True])
+def test_values_survive(tmp_path, legacy, weights_only):
+    state = collections.OrderedDict(weight=torch.tensor([[1.0, 2.0], [3.0, 4.0]]), step=torch.tensor(3))
+    state._metadata = {"": {"version": 1}}
+    obj = {
+        "state": state,
+        "numbers": [1, -(2**70), 2.5, 1j, True, None, "text", b"bytes", (1, (2,))],
+        "dtype": torch.float16,
+        "device": torch.device("cpu"),
+        "size": torch.Size([2, 3]),
+        "set": {1, 2},
+        "view": torch.arange(6).reshape(2, 3).t(),
+        "half": torch.ones(2, dtype=torch.bfloat16),
+        "empty": torch.empty(0, 3),
+        "grad": torch.ones(1, requires_grad=True),
+    }
+    path = tmp_path / "file.pt"
+    torch.save(obj, path, _use_new_zipfile_serialization=not legacy)
+    loaded = torch.load(path, weights_only=weights_only)
+    assert loaded["state"]["weight"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
+    assert type(loaded["state"]) is collections.OrderedDict and loaded["state"]._metadata == {"": {"version": 1}}
+    assert loaded["numbers"] == obj["numbers"]
+    assert loaded["dtype"] is torch.float16 and loaded["device"] == torch.device("cpu")
+    assert loaded["size"] == torch.Size([2, 3]) and type(loaded["size"]) is torch.Size
+    assert loaded["set"] == {1, 2}
+    assert loaded["view"].tolist() == obj["view"].tolist() and loaded["view"].stride() == (1, 3)
+    assert loaded["half"].dtype is torch.bfloat16 and loaded["half"].tolist() == [1.0, 1.0]
+    assert loaded["empty"].shape == (0, 3)
+    assert loaded["grad"].requires_grad
+
+
+def test_shared_storages_stay_shared():
+    x = torch.arange(4.0)
+    loaded = round_trip([x, x[1:], x])
+    assert loaded[0] is loaded[2]
+    loaded[0][1] = 9.0
+    assert loaded[1][0].item() == 9.0
+
+
+def test_parameters_and_modules():
+    module = torch.nn.Linear(2, 3)
+    loaded = round_trip(module.state_dict())
+    assert loaded["weight"].tolist() == module.weight.tolist()
+    parameter = round_trip(torch.nn.Parameter(torch.ones(2)))
+    assert type(parameter) is torch.nn.Parameter and parameter.requires_grad
+    parameter.note = "kept"
+    assert round_trip(parameter).note == "kept"
+    whole = round_trip(module, weights_only=False)
+    assert type(whole) is torch.nn.Linear and whole.bias.tolist() == module.bias.tolist()
+    with pytest.raises(pickle.UnpicklingError, match="Unsupported global"):
+        round_trip(module)
+
+
+def test_the_file_is_spelled_as_pytorchs(tmp_path):
+    path = tmp_path / "model.pt"
+    torch.save({"x": torch.ones(2)}, path)
+    with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        data = archive.read("model/data.pkl")
+        assert archive.read("model/byteorder") == b"little"
+        assert archive.read("model/data/0") == b"\x00\x00\x80\x3f" * 2
+    assert names[0] == "model/data.pkl"
+    assert b"torch._utils" in data and b"_rebuild_tensor_v2" in data and b"ptr" not in data.replace(b"storage", b"")
+
+
+def test_dtypes_without_storage_class_and_meta():
+    for dtype in (torch.uint16, torch.uint32, torch.uint64):
+        loaded = round_trip(torch.ones(3, dtype=torch.int64).to(dtype))
+        assert loaded.dtype is dtype and loaded.tolist() == [1, 1, 1]
+    loaded = round_trip(torch.empty(2, 3, device="meta"))
+    assert loaded.is_meta and loaded.shape == (2, 3)
+
+
+def test_map_location():
+    x = torch.ones(2)
+    assert round_trip(x, map_location="meta").is_meta
+    assert round_trip(x, map_location=torch.device("cpu")).tolist() == [1.0, 1.0]
+    assert round_trip(x, map_location={"cpu": "meta"}).is_meta
+    seen = []
+
+    def place(storage, location):
+        seen.append(location)
+        return storage
+
+    assert round_trip(x, map_location=place).tolist() == [1.0, 1.0]
+    assert seen == ["cpu"]
+    assert round_trip(x, map_location=lambda storage, location: None).tolist() == [1.0, 1.0]
+
+
+def test_mmap(tmp_path):
+    path = tmp_path / "file.pt"
+    torch.save(torch.arange(1000.0), path)
+    loaded = torch.load(path, mmap=True)
+    loaded[0] = 5.0
+    assert loaded.sum().item() == 499505.0
+    assert torch.load(path)[0].item() == 0.0
+    with pytest.raises(ValueError, match="mmap"):
+        torch.load(io.BytesIO(path.read_bytes()), mmap=True)
+
+
+class Evil:
+    def __reduce__(self):
+        return (os.system, ("touch /nonexistent/evil",))
+
+
+class Mine:
+    def __init__(self, value):
+        self.value = value
+
+
+def test_weights_only_runs_nothing():
+    buffer = io.BytesIO()
+    torch.save(Evil(), buffer)
+    buffer.seek(0)
+    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+        torch.load(buffer)
+
+
+def test_safe_globals():
+    name = f"{Mine.__module__}.Mine"
+    buffer = io.BytesIO()
+    torch.save(Mine(3), buffer)
+    data = buffer.getvalue()
+    assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(data)) == [name]
+    with pytest.raises(pickle.UnpicklingError, match="Mine"):
+        torch.load(io.BytesIO(data))
+    with serialization.safe_globals([Mine]):
+        assert serialization.get_safe_globals() == [Mine]
+        assert torch.load(io.BytesIO(data)).value == 3
+    assert serialization.get_safe_globals() == []
+    assert torch.load(io.BytesIO(data), weights_only=False).value == 3
+
+
+def test_damaged_files(tmp_path):
+    path = tmp_path / "file.pt"
+    torch.save(torch.arange(1000.0), path)
+    data = path.read_bytes()
+    for broken in (data[: len(data) // 2], data[:40] + b"\0" * 60 + data[100:]):
+        with pytest.raises((RuntimeError, pickle.UnpicklingError)):
+            torch.load(io.BytesIO(broken))
+    with pytest.raises(EOFError, match="Ran out of input"):
+        torch.load(io.BytesIO(b""))
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(io.BytesIO(b"no checkpoint at all"))
+    with pytest.raises(FileNotFoundError):
+        torch.load(tmp_path / "missing.pt")
+    with pytest.raises(IsADirectoryError):
+        torch.load(tmp_path)
+    with pytest.raises(AttributeError, match="seekable"):
+        torch.load(3)
+    with pytest.raises(AttributeError, match="write"):
+        torch.save(1, 3)
+
+
+def test_an_interrupted_save_leaves_the_old_file(tmp_path):
+    class Unpicklable:
+        def __reduce__(self):
+            raise ZeroDivisionError
+
+    path = tmp_path / "file.pt"
+    torch.save(torch.ones(2), path)
+    with pytest.raises(ZeroDivisionError):
+        torch.save([torch.zeros(2), Unpicklable()], path)
+    assert torch.load(path).tolist() == [1.0, 1.0]
+    assert os.listdir(tmp_path) == ["file.pt"]
+
+
+def test_errors_of_file_objects_come_through():
+    class Full(io.BytesIO):
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space left"):
+        torch.save(torch.ones(2), Full())
+
+
+def test_pickle_and_copy():
+    x = torch.arange(3.0, requires_grad=True)
+    y = pickle.loads(pickle.dumps(x))
+    assert y.tolist() == x.tolist() and y.requires_grad
+    z = copy.deepcopy([x, x])
+    assert z[0] is z[1] and z[0] is not x
+    parameter = copy.deepcopy(torch.nn.Parameter(torch.ones(1)))
+    assert type(parameter) is torch.nn.Parameter
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        copy.deepcopy(x * 2)
+    storage = pickle.loads(pickle.dumps(torch.ones(2).untyped_storage()))
+    assert bytes(storage) == b"\x00\x00\x80\x3f" * 2
+
+
+def test_conjugates_and_negatives():
+    x = torch.tensor([1 + 2j, 3 - 4j])
+    assert round_trip(x.conj()).tolist() == [1 - 2j, 3 + 4j]
+
+
+def test_one_storage_of_two_dtypes_is_refused():
+    x = torch.zeros(4)
+    with pytest.raises(RuntimeError, match="view the same data as different types"):
+        torch.save([x, x.view(torch.int32)], io.BytesIO())
+
+
+def test_options():
+    assert serialization.get_default_load_endianness() is None
+    serialization.set_default_load_endianness(serialization.LoadEndianness.LITTLE)
+    assert serialization.get_default_load_endianness() is serialization.LoadEndianness.LITTLE
+    serialization.set_default_load_endianness(None)
+    with pytest.raises(TypeError):
+        serialization.set_default_load_endianness("little")
+    with serialization.skip_data():
+        buffer = io.BytesIO()
+    torch.save(torch.ones(3), buffer)
+    buffer.seek(0)
+    with serialization.skip_data():
+        assert torch.load(buffer).shape == (3,)
