@@ -1,3 +1,6 @@
+// NaN differs from itself.
+#![allow(clippy::eq_op)]
+
 use c10::{empty_cpu, Complex, Element, Half, ScalarType};
 
 use crate::test_tensor::{element, layouts, set_element, with_threads};

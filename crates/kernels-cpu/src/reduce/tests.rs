@@ -1,3 +1,6 @@
+// NaN differs from itself.
+#![allow(clippy::eq_op)]
+
 use c10::{BFloat16, Complex, Element, Half, Result, ScalarType, Tensor};
 use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
 

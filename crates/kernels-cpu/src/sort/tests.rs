@@ -1,3 +1,6 @@
+// NaN differs from itself.
+#![allow(clippy::eq_op)]
+
 use std::cmp::Ordering;
 
 use c10::{BFloat16, Element, Half, Result, ScalarType, Tensor};
