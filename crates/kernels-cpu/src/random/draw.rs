@@ -2,6 +2,7 @@
 
 use c10::{get_generator_or_default, Generator, Result};
 use iter::TensorIterator;
+use num_complex::Complex;
 
 use super::cpu_generator::CpuGenerator;
 use super::mt19937::Mt19937;
@@ -75,6 +76,33 @@ pub(super) fn fill<W: Word + Default, T: Stored>(
 ) {
     let mut words = [W::default(); BLOCK];
     blocks::<T>(iter, &mut |out| {
+        let words = &mut words[..out.len()];
+        W::draw(engine, words);
+        map_words(out, words, f);
+    });
+}
+
+/// As [`blocks`] for complex elements, given as real and imaginary parts in turn.
+pub(super) fn complex_blocks<R>(iter: &TensorIterator, f: &mut dyn FnMut(&mut [R]))
+where
+    Complex<R>: Stored<Raw = Complex<R>>,
+{
+    blocks::<Complex<R>>(iter, &mut |out| {
+        // SAFETY: a complex number is two parts, one after the other (`repr(C)`).
+        f(unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast::<R>(), out.len() * 2) });
+    });
+}
+
+/// As [`fill`] for complex elements: one draw per part.
+pub(super) fn fill_complex<W: Word + Default, R: Stored<Raw = R>>(
+    iter: &TensorIterator,
+    engine: &mut Mt19937,
+    f: impl Fn(W) -> R + Copy,
+) where
+    Complex<R>: Stored<Raw = Complex<R>>,
+{
+    let mut words = [W::default(); 2 * BLOCK];
+    complex_blocks::<R>(iter, &mut |out| {
         let words = &mut words[..out.len()];
         W::draw(engine, words);
         map_words(out, words, f);

@@ -6,15 +6,16 @@
 //! are drawn again. Smaller or strided outputs draw pairs in double precision, whatever their dtype; the second
 //! number of a pair waits in the generator for the next call.
 
-use std::f64::consts::PI;
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use c10::{BFloat16, Generator, Half, Result, ScalarType};
 use iter::parallel::parallel_for;
 use iter::TensorIterator;
 
 use super::cpu_generator::CpuGenerator;
-use super::draw::{blocks, map_words, unit_f32, unit_f64, with_generator, Word, BLOCK};
+use super::draw::{blocks, complex_blocks, map_words, unit_f32, unit_f64, with_generator, Word, BLOCK};
 use super::mt19937::Mt19937;
+use crate::address::Address;
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -30,16 +31,30 @@ pub(super) fn register() {
 const LANES: usize = 16;
 
 fn normal_kernel(iter: &TensorIterator, mean: f64, std: f64, generator: Option<&Generator>) -> Result<()> {
-    let n = iter.numel();
+    // A complex element is two real ones; its variance is shared between them.
+    let (dtype, n, std) = match iter.dtype(0) {
+        ScalarType::ComplexFloat => (ScalarType::Float, 2 * iter.numel(), std * FRAC_1_SQRT_2),
+        ScalarType::ComplexDouble => (ScalarType::Double, 2 * iter.numel(), std * FRAC_1_SQRT_2),
+        dtype => (dtype, iter.numel(), std),
+    };
     with_generator(generator, |generator| {
         if n < LANES || !iter.output(0).is_contiguous() {
-            return dispatch!(iter.dtype(0), "normal_kernel_cpu", FLOATING_AND_HALF, |T| {
-                one_by_one::<T>(iter, generator, mean, std);
-                Ok(())
-            });
+            match iter.dtype(0) {
+                ScalarType::ComplexFloat => complex_blocks::<f32>(iter, &mut |out| {
+                    out.iter_mut().for_each(|part| *part = generator.normal(mean, std) as f32);
+                }),
+                ScalarType::ComplexDouble => complex_blocks::<f64>(iter, &mut |out| {
+                    out.iter_mut().for_each(|part| *part = generator.normal(mean, std));
+                }),
+                dtype => dispatch!(dtype, "normal_kernel_cpu", FLOATING_AND_HALF, |T| {
+                    one_by_one::<T>(iter, generator, mean, std);
+                    Ok(())
+                })?,
+            }
+            return Ok(());
         }
         let data = iter.data_ptr(0);
-        match iter.dtype(0) {
+        match dtype {
             ScalarType::Half => halves(dense::<Half>(data, n), &mut generator.engine, mean, std),
             ScalarType::BFloat16 => halves(dense::<BFloat16>(data, n), &mut generator.engine, mean, std),
             ScalarType::Float => fill_blocks(dense::<f32>(data, n), &mut generator.engine, mean, std)?,
@@ -57,18 +72,25 @@ fn dense<'a, T: Stored<Raw = T>>(data: *mut u8, n: usize) -> &'a mut [T] {
     unsafe { std::slice::from_raw_parts_mut(data.cast(), n) }
 }
 
+impl CpuGenerator {
+    /// One number of the scalar stream.
+    fn normal(&mut self, mean: f64, std: f64) -> f64 {
+        let sample = self.next_double_normal_sample.take().unwrap_or_else(|| {
+            let u1 = unit_f64(self.engine.random64());
+            let u2 = unit_f64(self.engine.random64());
+            let radius = (-2.0 * (-u2).ln_1p()).sqrt();
+            let angle = 2.0 * PI * u1;
+            self.next_double_normal_sample = Some(radius * angle.sin());
+            radius * angle.cos()
+        });
+        sample.mul_add(std, mean)
+    }
+}
+
 fn one_by_one<T: Stored>(iter: &TensorIterator, generator: &mut CpuGenerator, mean: f64, std: f64) {
     blocks::<T>(iter, &mut |out| {
         for out in out {
-            let sample = generator.next_double_normal_sample.take().unwrap_or_else(|| {
-                let u1 = unit_f64(generator.engine.random64());
-                let u2 = unit_f64(generator.engine.random64());
-                let radius = (-2.0 * (-u2).ln_1p()).sqrt();
-                let angle = 2.0 * PI * u1;
-                generator.next_double_normal_sample = Some(radius * angle.sin());
-                radius * angle.cos()
-            });
-            *out = T::from_f64(sample.mul_add(std, mean)).store();
+            *out = T::from_f64(generator.normal(mean, std)).store();
         }
     });
 }
@@ -121,11 +143,12 @@ impl BoxMuller for f64 {
 fn fill_blocks<T: BoxMuller>(out: &mut [T], engine: &mut Mt19937, mean: f64, std: f64) -> Result<()> {
     T::uniform(engine, out);
     let whole = out.len() / LANES;
-    let base = SendPointer(out.as_mut_ptr());
+    let base = Address(out.as_mut_ptr().cast());
     parallel_for(0, whole, 256, &|begin, end| {
         // SAFETY: the pieces are disjoint ranges of whole blocks within `out`, which nothing else touches meanwhile.
-        let blocks =
-            unsafe { std::slice::from_raw_parts_mut(base.get().add(begin * LANES), (end - begin) * LANES) };
+        let blocks = unsafe {
+            base.offset((begin * LANES * size_of::<T>()) as i64).slice_mut::<T>((end - begin) * LANES)
+        };
         T::transform(blocks, mean, std);
     })?;
     if whole * LANES != out.len() {
@@ -134,18 +157,6 @@ fn fill_blocks<T: BoxMuller>(out: &mut [T], engine: &mut Mt19937, mean: f64, std
         T::transform(&mut out[tail..], mean, std);
     }
     Ok(())
-}
-
-/// A pointer that pieces of a parallel loop share.
-struct SendPointer<T>(*mut T);
-
-// SAFETY: only an address; whoever dereferences it shows that threads do not collide.
-unsafe impl<T> Sync for SendPointer<T> {}
-
-impl<T> SendPointer<T> {
-    fn get(&self) -> *mut T {
-        self.0
-    }
 }
 
 /// Single precision, rounded once.

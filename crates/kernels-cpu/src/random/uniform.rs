@@ -3,7 +3,7 @@
 use c10::{BFloat16, Generator, Half, Result, ScalarType};
 use iter::TensorIterator;
 
-use super::draw::{fill, unit_f32, unit_f64, with_generator};
+use super::draw::{fill, fill_complex, unit_f32, unit_f64, with_generator};
 use super::mt19937::Mt19937;
 use crate::dispatch::dispatch;
 use crate::map::Stored;
@@ -24,6 +24,13 @@ fn uniform_kernel(iter: &TensorIterator, from: f64, to: f64, generator: Option<&
             ScalarType::Float => {
                 let (from, range) = (from as f32, to as f32 - from as f32);
                 fill::<u32, f32>(iter, engine, |word| unit_f32(word).mul_add(range, from));
+            }
+            ScalarType::ComplexFloat => {
+                let (from, range) = (from as f32, to as f32 - from as f32);
+                fill_complex::<u32, f32>(iter, engine, |word| unit_f32(word).mul_add(range, from));
+            }
+            ScalarType::ComplexDouble => {
+                fill_complex::<u64, f64>(iter, engine, |word| unit_f64(word).mul_add(to - from, from));
             }
             dtype => return double(iter, dtype, engine, from, to),
         }
