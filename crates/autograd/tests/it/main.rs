@@ -7,5 +7,6 @@ mod engine;
 mod graph;
 mod hooks;
 mod inplace;
+mod lists;
 mod saved;
 mod threads;
