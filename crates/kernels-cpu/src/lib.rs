@@ -33,17 +33,19 @@ pub mod vec;
 
 pub use random::{create_cpu_generator, CpuGenerator};
 
-use std::sync::Once;
+use std::sync::OnceLock;
 
 /// Registers every kernel. Calling it again does nothing.
-pub fn init() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
+///
+/// # Errors
+/// If no handler for forked children can be registered.
+pub fn init() -> c10::Result<()> {
+    static DONE: OnceLock<Result<(), String>> = OnceLock::new();
+    let done = DONE.get_or_init(|| {
         conv::register();
         copy::register();
         factory::register();
         foreach::register();
-        fork::register();
         index::register();
         linalg::register();
         loss::register();
@@ -54,5 +56,7 @@ pub fn init() {
         reduce::register();
         shape::register();
         sort::register();
+        fork::register().map_err(|error| error.to_string())
     });
+    done.clone().map_err(c10::Error::runtime)
 }

@@ -118,6 +118,6 @@ pub(crate) fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> R {
 
 /// A registered kernel, found as `ops` finds it.
 pub(crate) fn kernel<F: Copy + Send + Sync + 'static>(name: &'static str) -> F {
-    crate::init();
+    crate::init().unwrap();
     iter::kernel_registry::find::<F>(name, DeviceType::CPU).unwrap()
 }

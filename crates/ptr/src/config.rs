@@ -33,8 +33,8 @@ impl Config {
 pub fn init(config: Config) -> Result<()> {
     static STARTED: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     let started = STARTED.get_or_init(|| {
-        kernels_cpu::init();
-        ops::init().and_then(|()| autograd::init()).map_err(|error| error.to_string())
+        let kernels = kernels_cpu::init();
+        kernels.and_then(|()| ops::init()).and_then(|()| autograd::init()).map_err(|error| error.to_string())
     });
     if let Err(message) = started {
         return Err(crate::Error::runtime(message.clone()));

@@ -14,7 +14,7 @@ pub(crate) fn table() -> &'static Abi {
     static TABLE: OnceLock<Abi> = OnceLock::new();
     TABLE.get_or_init(|| {
         make_table(FromAbove {
-            cpu_fallback: crate::cpu_fallback::cpu_fallback,
+            cpu_fallback: ::ops::fallback::abi_cpu_fallback,
             autograd_record: autograd::abi::autograd_record,
         })
     })
@@ -24,7 +24,8 @@ pub(crate) fn table() -> &'static Abi {
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
     let table = std::ptr::from_ref(table()).cast_mut();
     // SAFETY: the table and its name live for ever; a new reference comes back.
-    let capsule = unsafe { owned(module.py(), ffi::PyCapsule_New(table.cast(), abi::CAPSULE_NAME.as_ptr(), None))? };
+    let capsule =
+        unsafe { owned(module.py(), ffi::PyCapsule_New(table.cast(), abi::CAPSULE_NAME.as_ptr(), None))? };
     module.add("_abi", capsule)?;
     Ok(())
 }

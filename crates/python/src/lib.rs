@@ -6,7 +6,6 @@
 mod abi_capsule;
 mod autograd;
 mod convert;
-mod cpu_fallback;
 mod data;
 mod dispatch_modes;
 mod gen;
@@ -29,7 +28,7 @@ use crate::raw::Res;
 /// Starts the engine, once per process.
 fn start_engine() -> c10::Result<()> {
     ::ops::init()?;
-    kernels_cpu::init();
+    kernels_cpu::init()?;
     ::autograd::init()?;
     iter::set_warning_handler(convert::warnings::handler);
     ::autograd::set_warning_handler(convert::warnings::handler);

@@ -42,7 +42,7 @@ fn values_of<F: Element>() -> Vec<F> {
 
 #[test]
 fn every_dtype_converts_to_every_other_in_every_layout() {
-    crate::init();
+    crate::init().unwrap();
     for from in ScalarType::ALL.iter().copied() {
         for to in ScalarType::ALL.iter().copied() {
             // Dtypes without an element type have no conversions here.
@@ -55,7 +55,7 @@ fn every_dtype_converts_to_every_other_in_every_layout() {
 
 #[test]
 fn integers_round_once_on_the_way_to_float() {
-    crate::init();
+    crate::init().unwrap();
     let value = (1_i64 << 54) + (1 << 30) + 1;
     let from = empty_cpu(&[1], ScalarType::Long).unwrap();
     set_element(&from, 0, value);
@@ -69,7 +69,7 @@ fn integers_round_once_on_the_way_to_float() {
 
 #[test]
 fn large_copies_do_not_depend_on_the_number_of_threads() {
-    crate::init();
+    crate::init().unwrap();
     for sizes in [&[1_000_003][..], &[1025, 771]] {
         for (name, from) in layouts(sizes, ScalarType::Float) {
             let numel = from.numel().unwrap();
@@ -89,7 +89,7 @@ fn large_copies_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn a_dtype_without_conversions_is_refused() {
-    crate::init();
+    crate::init().unwrap();
     let from = empty_cpu(&[2], ScalarType::QInt8).unwrap();
     let to = empty_cpu(&[2], ScalarType::Float).unwrap();
     let error = iter::copy_into(&to, &from, false).unwrap_err();

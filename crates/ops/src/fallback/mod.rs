@@ -1,6 +1,9 @@
 //! Kernels for keys rather than operators.
 
+mod cpu_fallback;
 mod lazy_bits;
+
+pub use cpu_fallback::{abi_cpu_fallback, cpu_fallback};
 
 use c10::{DispatchKey, Result};
 use dispatch::{KernelFunction, Library, LibraryKind};

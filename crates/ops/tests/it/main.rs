@@ -16,7 +16,7 @@ use ops::{at, sym};
 /// Starts the engine on this thread, below autograd, which is another crate's.
 fn start() -> Result<AutoDispatchBelowADInplaceOrView> {
     ops::init()?;
-    kernels_cpu::init();
+    kernels_cpu::init()?;
     Ok(AutoDispatchBelowADInplaceOrView::new())
 }
 
