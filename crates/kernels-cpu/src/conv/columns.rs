@@ -3,95 +3,133 @@
 use c10::Element;
 
 use super::shape::{Images, Spatial};
+use crate::linalg::panel::put_row;
 use crate::linalg::LinalgElement;
 
 /// Where the elements of columns lie: tap `t` at place `p` of a grid is the source's place `p · step + taps[t]`, and
 /// zero outside the source.
 pub(super) struct Columns<T> {
     /// The first element of an image's channels.
-    pub(super) data: *const T,
-    pub(super) images: Images,
-    pub(super) grid: Spatial<usize>,
-    pub(super) step: Spatial<isize>,
-    pub(super) taps: Vec<Spatial<isize>>,
+    data: *const T,
+    images: Images,
+    grid: Spatial<usize>,
+    step: Spatial<isize>,
+    taps: Vec<Spatial<isize>>,
+    /// Whether the grid is a channel of the source that lies in memory without gaps, but for the tap.
+    is_plane: bool,
 }
 
 // SAFETY: an address, read while the tensor it belongs to is alive and not written.
 unsafe impl<T> Sync for Columns<T> {}
 
 impl<T: LinalgElement> Columns<T> {
+    pub(super) fn new(
+        data: *const T,
+        images: Images,
+        grid: Spatial<usize>,
+        step: Spatial<isize>,
+        taps: Vec<Spatial<isize>>,
+    ) -> Columns<T> {
+        let is_plane = step == [1; 3] && grid == images.spatial && images.is_dense();
+        Columns { data, images, grid, step, taps, is_plane }
+    }
+
     /// Places of the grid.
     pub(super) fn places(&self) -> usize {
         self.grid.iter().product()
     }
 
-    /// Writes the elements of row `row` (channel and tap) at places `first..first + out.len()`.
+    /// Writes the elements of a row of the columns at places `first..first + out.len()`.
     pub(super) fn row(&self, channel_and_tap: usize, first: usize, out: &mut [T::Sum]) {
         let (channel, tap) = (channel_and_tap / self.taps.len(), channel_and_tap % self.taps.len());
-        let [_, height, width] = self.grid;
-        let mut done = 0;
-        while done < out.len() {
-            let place = first + done;
-            let (line, x) = (place / width, place % width);
-            let count = (width - x).min(out.len() - done);
-            let (z, y) = (line / height, line % height);
-            self.line(channel, self.taps[tap], [z, y, x], &mut out[done..done + count]);
-            done += count;
+        let [depth, height, width] = self.grid;
+        if self.is_plane && self.taps[tap] == [0; 3] {
+            let source = self.data.wrapping_offset(channel as isize * self.images.channel_stride);
+            // SAFETY: the grid is the source's dense channel, of which these are places.
+            T::widen_slice(unsafe { std::slice::from_raw_parts(source.wrapping_add(first), out.len()) }, out);
+            return;
+        }
+        let (line, mut x) = (first / width, first % width);
+        let (mut z, mut y) = (line / height, line % height);
+        debug_assert!(z < depth || out.is_empty());
+        let mut rest = out;
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at_mut((width - x).min(rest.len()));
+            self.copy_line(channel, tap, [z, y, x], now);
+            rest = later;
+            x = 0;
+            y += 1;
+            if y == height {
+                (z, y) = (z + 1, 0);
+            }
         }
     }
 
     /// A part of one line of the grid.
     #[inline]
-    fn line(&self, channel: usize, tap: Spatial<isize>, at: Spatial<usize>, out: &mut [T::Sum]) {
+    fn copy_line(&self, channel: usize, tap: usize, at: Spatial<usize>, out: &mut [T::Sum]) {
         let zero = <T::Sum as Element>::ZERO;
-        let [z, y, x] = std::array::from_fn(|i| at[i] as isize * self.step[i] + tap[i]);
-        let [depth, height, width] = self.images.spatial.map(|size| size as isize);
-        if z < 0 || z >= depth || y < 0 || y >= height {
-            out.fill(zero);
-            return;
-        }
-        let step = self.step[2];
-        // Positions i with 0 <= x + i·step < width.
-        let before = if x < 0 { (-x + step - 1) / step } else { 0 }.min(out.len() as isize);
-        let inside =
-            if width > x { (width - x + step - 1) / step } else { 0 }.clamp(before, out.len() as isize);
-        let (before, inside) = (before as usize, inside as usize);
+        let Line { before, inside, source, stride } = self.line(channel, tap, at, out.len());
         out[..before].fill(zero);
         out[inside..].fill(zero);
-        let [along_z, along_y, along_x] = self.images.spatial_strides;
-        let source = self.data.wrapping_offset(
-            channel as isize * self.images.channel_stride
-                + z * along_z
-                + y * along_y
-                + (x + before as isize * step) * along_x,
-        );
         let out = &mut out[before..inside];
-        let stride = along_x * step;
         if stride == 1 {
             // SAFETY: the line's places from `before` to `inside` lie inside the source.
             T::widen_slice(unsafe { std::slice::from_raw_parts(source, out.len()) }, out);
         } else {
-            for (i, out) in out.iter_mut().enumerate() {
+            let mut from = source;
+            for out in out {
                 // SAFETY: as above.
-                *out = unsafe { *source.wrapping_offset(i as isize * stride) }.widen();
+                *out = unsafe { *from }.widen();
+                from = from.wrapping_offset(stride);
             }
         }
     }
 
-    /// Fills a panel of `nr` columns from place `first` on with `depth` rows from `row` on; `count` of the columns
-    /// exist.
-    pub(super) fn panel(
+    /// Where `count` places of one line of the grid lie.
+    #[inline]
+    pub(super) fn line(&self, channel: usize, tap: usize, at: Spatial<usize>, count: usize) -> Line<T> {
+        let tap = self.taps[tap];
+        let [z, y, x] = std::array::from_fn(|i| at[i] as isize * self.step[i] + tap[i]);
+        let [depth, height, width] = self.images.spatial.map(|size| size as isize);
+        let [along_z, along_y, along_x] = self.images.spatial_strides;
+        let step = self.step[2];
+        if z < 0 || z >= depth || y < 0 || y >= height {
+            return Line { before: count, inside: count, source: self.data, stride: along_x * step };
+        }
+        // Positions i with 0 <= x + i·step < width.
+        let before = if x < 0 { (-x + step - 1) / step } else { 0 }.min(count as isize);
+        let inside = if width > x { (width - x + step - 1) / step } else { 0 }.clamp(before, count as isize);
+        let source = self.data.wrapping_offset(
+            channel as isize * self.images.channel_stride
+                + z * along_z
+                + y * along_y
+                + (x + before * step) * along_x,
+        );
+        Line { before: before as usize, inside: inside as usize, source, stride: along_x * step }
+    }
+
+    /// Packs a block of places for [`crate::linalg::panel::multiply_block`]; `line` has room for its places.
+    pub(super) fn pack(
         &self,
-        out: &mut [T::Sum],
-        nr: usize,
+        packed: &mut [T::Sum],
         first: usize,
-        count: usize,
         row: usize,
         depth: usize,
+        line: &mut [T::Sum],
     ) {
-        for (i, out) in out.chunks_exact_mut(nr).take(depth).enumerate() {
-            self.row(row + i, first, &mut out[..count]);
-            out[count..].fill(<T::Sum as Element>::ZERO);
+        for p in 0..depth {
+            self.row(row + p, first, line);
+            put_row(packed, depth, p, line);
         }
     }
+}
+
+/// A part of a line: places `before..inside` lie in memory from `source` on, `stride` elements apart; the others are
+/// outside the source, and zero.
+pub(super) struct Line<T> {
+    pub(super) before: usize,
+    pub(super) inside: usize,
+    pub(super) source: *const T,
+    pub(super) stride: isize,
 }

@@ -3,9 +3,10 @@
 use c10::{Element, Result};
 use iter::parallel::{parallel_for, GRAIN_SIZE};
 
-use super::columns::Columns;
-use super::forward::Bias;
+use super::columns::{Columns, Line};
+use super::forward::{Bias, Target};
 use super::shape::{Geometry, Images};
+use super::taps::Taps;
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::vec::tiered;
 
@@ -16,6 +17,90 @@ tiered! {
             *sum = x.mul_add::<A>(factor, *sum);
         }
     }
+    /// `sums += factor · row` for every `stride`th element of the row.
+    fn add_scaled_strided<S>(sums: &mut [S], row: &[S], stride: usize, factor: S) where { S: Accumulator } => A {
+        for (sum, x) in sums.iter_mut().zip(row.chunks(stride)) {
+            *sum = x[0].mul_add::<A>(factor, *sum);
+        }
+    }
+}
+
+/// One source channel of a plane of results: its columns (of one channel), and a factor per tap.
+struct Term<T: LinalgElement> {
+    columns: Columns<T>,
+    factors: Vec<T::Sum>,
+}
+
+impl<T: LinalgElement> Term<T> {
+    /// Adds the places of a line to `sums`; `wide` has as much room.
+    fn add_line(&self, z: usize, y: usize, sums: &mut [T::Sum], wide: &mut [T::Sum]) {
+        for (tap, &factor) in self.factors.iter().enumerate() {
+            let Line { before, inside, source, stride } = self.columns.line(0, tap, [z, y, 0], sums.len());
+            if before == inside {
+                continue;
+            }
+            let sums = &mut sums[before..inside];
+            if T::SUMS_IN_ITSELF && stride > 0 {
+                let reach = (sums.len() - 1) * stride as usize + 1;
+                // SAFETY: from the first to the last place inside the source's line; `T` is `T::Sum`.
+                let row = unsafe { std::slice::from_raw_parts(source.cast::<T::Sum>(), reach) };
+                if stride == 1 {
+                    add_scaled(sums, row, factor);
+                } else {
+                    add_scaled_strided(sums, row, stride as usize, factor);
+                }
+            } else {
+                let wide = &mut wide[..sums.len()];
+                let mut from = source;
+                for wide in wide.iter_mut() {
+                    // SAFETY: a place inside the source.
+                    *wide = unsafe { *from }.widen();
+                    from = from.wrapping_offset(stride);
+                }
+                add_scaled(sums, wide, factor);
+            }
+        }
+    }
+}
+
+/// Computes every plane of `target` as the sum of what `terms(image, channel)` gives, plus the bias.
+fn planes<T: LinalgElement>(
+    target: Target<T>,
+    bias: Option<Bias<T>>,
+    cost: usize,
+    terms: &(dyn Fn(usize, usize) -> Vec<Term<T>> + Sync),
+) -> Result<()> {
+    let [depth, height, width] = target.grid;
+    let channels = target.images.channels;
+    let grain = (GRAIN_SIZE / (depth * height * width * cost).max(1)).max(1);
+    parallel_for(0, target.images.count * channels, grain, &|begin, end| {
+        let zero = <T::Sum as Element>::ZERO;
+        let (mut sums, mut wide) = (vec![zero; width], vec![zero; width]);
+        for plane in begin..end {
+            let (image, channel) = (plane / channels, plane % channels);
+            let terms = terms(image, channel);
+            let start = bias.map_or(zero, |bias| bias.at(channel));
+            for line in 0..depth * height {
+                sums.fill(start);
+                for term in &terms {
+                    term.add_line(line / height, line % height, &mut sums, &mut wide);
+                }
+                target.store(image, channel, line * width, &sums);
+            }
+        }
+    })
+}
+
+/// Addresses that closures share.
+struct Source<T>(*const T);
+
+// SAFETY: an address of a tensor that is only read.
+unsafe impl<T> Sync for Source<T> {}
+
+impl<T> Source<T> {
+    fn offset(&self, offset: isize) -> *const T {
+        self.0.wrapping_offset(offset)
+    }
 }
 
 /// `out = conv(input, weight) + bias` with as many groups as input channels.
@@ -23,61 +108,106 @@ pub(super) fn depthwise<T: LinalgElement>(
     (input, images): (*const T, Images),
     (weight, weights): (*const T, Images),
     bias: Option<Bias<T>>,
-    (out, outputs): (*mut T, Images),
+    target: Target<T>,
     geometry: &Geometry,
 ) -> Result<()> {
-    let (input, weight, out) = (input as usize, weight as usize, out as usize);
-    let per_group = outputs.channels / geometry.groups;
-    let taps: Vec<_> = geometry.taps().collect();
-    let offsets: Vec<_> = taps
-        .iter()
-        .map(|tap| std::array::from_fn(|i| tap[i] as isize * geometry.dilation[i] - geometry.padding[i]))
-        .collect();
-    let [depth, height, width] = outputs.spatial;
-    let lines = depth * height;
-    let work = outputs.places() * taps.len();
-    let grain = (GRAIN_SIZE / work.max(1)).max(1);
-    parallel_for(0, outputs.count * outputs.channels, grain, &|begin, end| {
-        let zero = <T::Sum as Element>::ZERO;
-        let mut sums = vec![zero; width];
-        let mut row = vec![zero; width];
-        let mut narrow = vec![T::default(); width];
-        for plane in begin..end {
-            let (image, channel) = (plane / outputs.channels, plane % outputs.channels);
-            let data = (input as *const T).wrapping_offset(images.offset(image, channel / per_group));
-            let columns =
-                Columns { data, images, grid: outputs.spatial, step: geometry.stride, taps: offsets.clone() };
-            let factors: Vec<T::Sum> = taps
-                .iter()
-                .map(|tap| {
-                    let offset: isize = tap
-                        .iter()
-                        .zip(&weights.spatial_strides)
-                        .map(|(&tap, &stride)| tap as isize * stride)
-                        .sum();
-                    // SAFETY: a tap of the channel's kernel.
-                    unsafe { *(weight as *const T).wrapping_offset(weights.offset(channel, 0) + offset) }
-                        .widen()
-                })
-                .collect();
-            let start = bias.map_or(zero, |bias| bias.at(channel));
-            for line in 0..lines {
-                sums.fill(start);
-                for (tap, &factor) in factors.iter().enumerate() {
-                    columns.row(tap, line * width, &mut row);
-                    add_scaled(&mut sums, &row, factor);
+    let (input, weight) = (Source(input), Source(weight));
+    let taps = Taps::all(geometry, &weights);
+    let per_group = target.images.channels / geometry.groups;
+    planes(target, bias, taps.len(), &|image, channel| {
+        let source = input.offset(images.offset(image, channel / per_group));
+        let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
+        taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors);
+        let columns = Columns::new(source, images, target.grid, geometry.stride, taps.places.clone());
+        vec![Term { columns, factors }]
+    })
+}
+
+/// The gradient with respect to the input's places that `target` takes, to which `taps` of the output's gradient
+/// contribute.
+pub(super) fn depthwise_input_backward<T: LinalgElement>(
+    (grad, grads): (*const T, Images),
+    (weight, weights): (*const T, Images),
+    target: Target<T>,
+    taps: &Taps,
+) -> Result<()> {
+    let (grad, weight) = (Source(grad), Source(weight));
+    let per_group = grads.channels / target.images.channels;
+    planes(target, None, taps.len() * per_group, &|image, channel| {
+        (channel * per_group..(channel + 1) * per_group)
+            .map(|output| {
+                let source = grad.offset(grads.offset(image, output));
+                let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
+                taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors);
+                Term {
+                    columns: Columns::new(source, grads, target.grid, [1; 3], taps.places.clone()),
+                    factors,
                 }
-                T::narrow_slice(&sums, &mut narrow);
-                let first = (out as *mut T).wrapping_offset(
-                    outputs.offset(image, channel)
-                        + (line / height) as isize * outputs.spatial_strides[0]
-                        + (line % height) as isize * outputs.spatial_strides[1],
-                );
-                for (x, &value) in narrow.iter().enumerate() {
-                    // SAFETY: an element of the output; each plane belongs to one piece.
-                    unsafe { *first.wrapping_offset(x as isize * outputs.spatial_strides[2]) = value };
+            })
+            .collect()
+    })
+}
+
+tiered! {
+    /// Adds products to interleaved sums.
+    fn add_products<S>(sums: &mut [S; LANES], x: &[S], y: &[S]) where { S: Accumulator } => A {
+        let (x_chunks, y_chunks) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+        let (x_rest, y_rest) = (x_chunks.remainder(), y_chunks.remainder());
+        for (x, y) in x_chunks.zip(y_chunks) {
+            for i in 0..LANES {
+                sums[i] = x[i].mul_add::<A>(y[i], sums[i]);
+            }
+        }
+        for ((sum, &x), &y) in sums.iter_mut().zip(x_rest).zip(y_rest) {
+            *sum = x.mul_add::<A>(y, *sum);
+        }
+    }
+}
+
+const LANES: usize = 16;
+
+/// The gradient with respect to the weight of output channel `output`: its taps' sums over images and places, in order.
+pub(super) fn depthwise_weight_backward<T: LinalgElement>(
+    (grad, grads): (*const T, Images),
+    (input, images): (*const T, Images),
+    geometry: &Geometry,
+    taps: &Taps,
+    output: usize,
+) -> Vec<T::Sum> {
+    let zero = <T::Sum as Element>::ZERO;
+    let channel = output / (grads.channels / geometry.groups);
+    let [depth, height, width] = grads.spatial;
+    let mut sums = vec![[zero; LANES]; taps.len()];
+    let (mut upper, mut lower) = (vec![zero; width], vec![zero; width]);
+    for image in 0..grads.count {
+        let gradient = grad.wrapping_offset(grads.offset(image, output));
+        let gradient = Columns::new(gradient, grads, grads.spatial, [1; 3], vec![[0; 3]]);
+        let source = input.wrapping_offset(images.offset(image, channel));
+        let columns = Columns::new(source, images, grads.spatial, geometry.stride, taps.places.clone());
+        for line in 0..depth * height {
+            gradient.row(0, line * width, &mut upper);
+            for (tap, sums) in sums.iter_mut().enumerate() {
+                let Line { before, inside, source, stride } =
+                    columns.line(0, tap, [line / height, line % height, 0], width);
+                if before == inside {
+                    continue;
+                }
+                let upper = &upper[before..inside];
+                if T::SUMS_IN_ITSELF && stride == 1 {
+                    // SAFETY: the places inside the source's line; `T` is `T::Sum`.
+                    let row = unsafe { std::slice::from_raw_parts(source.cast::<T::Sum>(), upper.len()) };
+                    add_products(sums, upper, row);
+                } else {
+                    let mut from = source;
+                    for lower in &mut lower[..upper.len()] {
+                        // SAFETY: as above.
+                        *lower = unsafe { *from }.widen();
+                        from = from.wrapping_offset(stride);
+                    }
+                    add_products(sums, upper, &lower[..upper.len()]);
                 }
             }
         }
-    })
+    }
+    sums.into_iter().map(|lanes| lanes.into_iter().fold(zero, Accumulator::plus)).collect()
 }

@@ -6,6 +6,7 @@ use iter::parallel::parallel_for;
 use super::columns::Columns;
 use super::depthwise::depthwise;
 use super::shape::{Geometry, Images, Spatial};
+use super::taps::Taps;
 use crate::address::Address;
 use crate::dispatch::dispatch;
 use crate::linalg::panel::{multiply_block, PackedRows, Panel};
@@ -58,73 +59,56 @@ fn conv_forward_kernel(
         let bias = bias.map(Bias::<T>::of).transpose()?;
         let input = (input.data_ptr().cast::<T>().cast_const(), images);
         let weight = (weight.data_ptr().cast::<T>().cast_const(), weights);
-        let out = (outs[0].data_ptr().cast::<T>(), outputs);
+        let target = Target::whole(outs[0].data_ptr().cast::<T>(), outputs);
         if geometry.groups > 1 && weights.channels == 1 {
-            return depthwise(input, weight, bias, out, &geometry);
+            return depthwise(input, weight, bias, target, &geometry);
         }
-        forward(input, weight, bias, out, &geometry)
+        forward(input, weight, bias, target, &geometry)
     })
-}
-
-/// Reads element `[row][channel, tap]` of a weight.
-pub(super) fn weight_at<T: LinalgElement>(
-    data: *const T,
-    weights: &Images,
-    row: usize,
-    channel: usize,
-    tap: Spatial<usize>,
-) -> T::Sum {
-    let offset: isize =
-        tap.iter().zip(&weights.spatial_strides).map(|(&tap, &stride)| tap as isize * stride).sum();
-    // SAFETY: callers pass indices within the weight.
-    unsafe { *data.wrapping_offset(weights.offset(row, channel) + offset) }.widen()
 }
 
 fn forward<T: LinalgElement>(
     (input, images): (*const T, Images),
     (weight, weights): (*const T, Images),
     bias: Option<Bias<T>>,
-    (out, outputs): (*mut T, Images),
+    target: Target<T>,
     geometry: &Geometry,
 ) -> Result<()> {
-    let taps: Vec<_> = geometry.taps().collect();
-    let rows = outputs.channels / geometry.groups;
+    let (groups, outputs) = (geometry.groups, target.images);
+    let taps = Taps::all(geometry, &weights);
+    let rows = outputs.channels / groups;
     let depth = weights.channels * taps.len();
-    // The taps of a 1×1 kernel differ in no dimension: then a row of columns is a channel of the input.
-    let packed: Vec<PackedRows<T::Sum>> = (0..geometry.groups)
+    let packed: Vec<PackedRows<T::Sum>> = (0..groups)
         .map(|group| {
-            PackedRows::pack(rows, depth, |row, p| {
-                weight_at(weight, &weights, group * rows + row, p / taps.len(), taps[p % taps.len()])
-            })
+            let mut packed = PackedRows::new();
+            packed.pack(rows, depth, |row, p, line| {
+                let first = weight.wrapping_offset(weights.offset(group * rows + row, 0));
+                taps.gather(first, weights.channel_stride, p, line);
+            });
+            packed
         })
         .collect();
-    let offsets: Vec<_> = taps
-        .iter()
-        .map(|tap| std::array::from_fn(|i| tap[i] as isize * geometry.dilation[i] - geometry.padding[i]))
-        .collect();
-    let columns: Vec<Columns<T>> = (0..outputs.count * geometry.groups)
+    let columns: Vec<Columns<T>> = (0..outputs.count * groups)
         .map(|index| {
-            let (image, group) = (index / geometry.groups, index % geometry.groups);
-            Columns {
-                data: input.wrapping_offset(images.offset(image, group * weights.channels)),
+            let first = images.offset(index / groups, index % groups * weights.channels);
+            Columns::new(
+                input.wrapping_offset(first),
                 images,
-                grid: outputs.spatial,
-                step: geometry.stride,
-                taps: offsets.clone(),
-            }
+                outputs.spatial,
+                geometry.stride,
+                taps.places.clone(),
+            )
         })
         .collect();
-    let out = Target { data: out, images: outputs, grid: outputs.spatial, step: [1; 3], start: [0; 3] };
-    product(&columns, rows, depth, |index| &packed[index % geometry.groups], &|index, row, first, sums| {
-        let (image, group) = (index / geometry.groups, index % geometry.groups);
-        let channel = group * rows + row;
+    product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
+        let channel = index % groups * rows + row;
         if let Some(bias) = &bias {
             let bias = bias.at(channel);
             for sum in sums.iter_mut() {
                 *sum = sum.plus(bias);
             }
         }
-        out.store(image, channel, first, sums);
+        target.store(index / groups, channel, first, sums);
     })
 }
 
@@ -140,26 +124,24 @@ pub(super) fn product<'a, T: LinalgElement>(
 ) -> Result<()> {
     let Some(first) = columns.first() else { return Ok(()) };
     let places = first.places();
-    let nr = <T::Sum as Panel>::NR;
     let blocks = places.div_ceil(BLOCK);
     // Even blocks, so that the last is not much smaller.
-    let block = places.div_ceil(blocks.max(1)).next_multiple_of(nr).max(1);
+    let block = places.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::NR).max(1);
     let work = rows * depth.max(1) * block;
     let grain = (iter::parallel::GRAIN_SIZE * 16 / work.max(1)).max(1);
     parallel_for(0, columns.len() * blocks, grain, &|begin, end| {
+        let mut line = vec![<T::Sum as Element>::ZERO; block];
         for index in begin..end {
             let (set, first) = (index / blocks, index % blocks * block);
             let count = block.min(places.saturating_sub(first));
             if count == 0 {
                 continue;
             }
+            let line = &mut line[..count];
             multiply_block(
                 packed(set),
                 count,
-                &|buffer, panel, row, depth| {
-                    let col = panel * nr;
-                    columns[set].panel(buffer, nr, first + col, nr.min(count - col), row, depth);
-                },
+                &mut |buffer, row, depth| columns[set].pack(buffer, first, row, depth, line),
                 &mut |row, sums| store(set, row, first, sums),
             );
         }
@@ -180,6 +162,11 @@ pub(super) struct Target<T> {
 unsafe impl<T> Sync for Target<T> {}
 
 impl<T: LinalgElement> Target<T> {
+    /// Every place.
+    pub(super) fn whole(data: *mut T, images: Images) -> Target<T> {
+        Target { data, images, grid: images.spatial, step: [1; 3], start: [0; 3] }
+    }
+
     /// Writes places `first..` of a channel.
     pub(super) fn store(&self, image: usize, channel: usize, first: usize, sums: &[T::Sum]) {
         let base = self.data.wrapping_offset(self.images.offset(image, channel));
@@ -195,14 +182,22 @@ impl<T: LinalgElement> Target<T> {
             return;
         }
         let [_, height, width] = self.grid;
-        for (i, &sum) in sums.iter().enumerate() {
-            let place = first + i;
+        let mut done = 0;
+        while done < sums.len() {
+            let place = first + done;
             let at = [place / width / height, place / width % height, place % width];
+            let count = (width - at[2]).min(sums.len() - done);
             let offset: isize = (0..3)
                 .map(|d| (at[d] * self.step[d] + self.start[d]) as isize * self.images.spatial_strides[d])
                 .sum();
-            // SAFETY: a place of the output that belongs to this call alone.
-            unsafe { *base.wrapping_offset(offset) = T::narrow(sum) };
+            let stride = self.step[2] as isize * self.images.spatial_strides[2];
+            let mut to = base.wrapping_offset(offset);
+            for &sum in &sums[done..done + count] {
+                // SAFETY: a place of the output that belongs to this call alone.
+                unsafe { *to = T::narrow(sum) };
+                to = to.wrapping_offset(stride);
+            }
+            done += count;
         }
     }
 
@@ -210,7 +205,7 @@ impl<T: LinalgElement> Target<T> {
     pub(super) fn clear(&self) {
         let places = self.images.places();
         let zeros = vec![<T::Sum as Element>::ZERO; places];
-        let whole = Target { grid: self.images.spatial, step: [1; 3], start: [0; 3], ..*self };
+        let whole = Target::whole(self.data, self.images);
         for image in 0..self.images.count {
             for channel in 0..self.images.channels {
                 whole.store(image, channel, 0, &zeros);

@@ -8,8 +8,10 @@
 use c10::{Result, Tensor};
 
 use super::columns::Columns;
-use super::forward::{product, weight_at, Target};
+use super::depthwise::depthwise_input_backward;
+use super::forward::{product, Target};
 use super::shape::{Geometry, Images, Spatial};
+use super::taps::Taps;
 use crate::dispatch::dispatch;
 use crate::linalg::panel::PackedRows;
 use crate::linalg::LinalgElement;
@@ -72,36 +74,39 @@ fn backward<T: LinalgElement>(
     }
     for index in 0..count {
         let start = of_each(index);
-        let [along_z, along_y, along_x] = taps_at(start);
-        let mut taps = Vec::new();
-        for &(z, shift_z) in &along_z {
-            for &(y, shift_y) in &along_y {
-                taps.extend(along_x.iter().map(|&(x, shift_x)| ([z, y, x], [shift_z, shift_y, shift_x])));
-            }
+        let [along_z, along_y, along_x] = &taps_at(start);
+        let taps = along_z.iter().flat_map(|&(z, shift_z)| {
+            along_y.iter().flat_map(move |&(y, shift_y)| {
+                along_x.iter().map(move |&(x, shift_x)| ([z, y, x], [shift_z, shift_y, shift_x]))
+            })
+        });
+        let taps = Taps::of(&weights, taps);
+        if taps.len() == 0 {
+            continue;
         }
-        if taps.is_empty() {
+        let grid = std::array::from_fn(|d| (inputs.spatial[d] - start[d]).div_ceil(steps[d]));
+        let target = Target { grid, start, ..target };
+        if groups > 1 && rows == 1 {
+            depthwise_input_backward((grad, grads), (weight, weights), target, &taps)?;
             continue;
         }
         let depth = grad_channels * taps.len();
         let packed: Vec<PackedRows<T::Sum>> = (0..groups)
             .map(|group| {
-                PackedRows::pack(rows, depth, |row, p| {
-                    let output = group * grad_channels + p / taps.len();
-                    weight_at(weight, &weights, output, row, taps[p % taps.len()].0)
-                })
+                let mut packed = PackedRows::new();
+                packed.pack(rows, depth, |row, p, line| {
+                    let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
+                    taps.gather(first, weights.image_stride, p, line);
+                });
+                packed
             })
             .collect();
-        let grid = std::array::from_fn(|d| (inputs.spatial[d] - start[d]).div_ceil(steps[d]));
         let columns: Vec<Columns<T>> = (0..inputs.count * groups)
-            .map(|index| Columns {
-                data: grad.wrapping_offset(grads.offset(index / groups, index % groups * grad_channels)),
-                images: grads,
-                grid,
-                step: [1; 3],
-                taps: taps.iter().map(|tap| tap.1).collect(),
+            .map(|index| {
+                let first = grads.offset(index / groups, index % groups * grad_channels);
+                Columns::new(grad.wrapping_offset(first), grads, grid, [1; 3], taps.places.clone())
             })
             .collect();
-        let target = Target { grid, start, ..target };
         product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
             target.store(index / groups, index % groups * rows + row, first, sums);
         })?;

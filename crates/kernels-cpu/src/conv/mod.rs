@@ -14,6 +14,7 @@ mod depthwise;
 mod forward;
 mod input_backward;
 mod shape;
+mod taps;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -26,7 +26,8 @@ fn timings_of_convolutions() {
             let after = (size + 2 * p - k) / s + 1;
             let (x, w) = (numbers::<f32>(&[n, c, size, size]), numbers::<f32>(&[o, c / groups, k, k]));
             let g = numbers::<f32>(&[n, o, after, after]);
-            let outs = [g.sizes(), x.sizes(), w.sizes()].map(|sizes| [zeros(sizes.unwrap(), ScalarType::Float)]);
+            let outs =
+                [g.sizes(), x.sizes(), w.sizes()].map(|sizes| [zeros(sizes.unwrap(), ScalarType::Float)]);
             let (stride, padding) = (&[s, s][..], &[p, p][..]);
             let flops = 2.0 * (n * o * after * after * c / groups * k * k) as f64;
             let forward = kernel::<Forward>("conv_forward_kernel");
@@ -37,7 +38,8 @@ fn timings_of_convolutions() {
                 best(|| to_input(&g, &w, stride, padding, &[1, 1], groups, &outs[1]).unwrap()),
                 best(|| to_weight(&g, &x, stride, padding, &[1, 1], groups, &outs[2]).unwrap()),
             ];
-            let rates = times.map(|time| format!("{time:.0?} {:.1} Gflop/s", flops / time.as_secs_f64() / 1e9));
+            let rates =
+                times.map(|time| format!("{time:.0?} {:.1} Gflop/s", flops / time.as_secs_f64() / 1e9));
             println!("conv {n}x{c}x{size}² → {o}, {k}x{k}/{s}, {groups} groups: {}", rates.join(", "));
         }
     });

@@ -9,9 +9,11 @@ use iter::parallel::parallel_for;
 use parking_lot::Mutex;
 
 use super::columns::Columns;
+use super::depthwise::depthwise_weight_backward;
 use super::shape::{Geometry, Images};
+use super::taps::Taps;
 use crate::dispatch::dispatch;
-use crate::linalg::panel::{multiply_block, PackedRows, Panel};
+use crate::linalg::panel::{multiply_block, PackedRows, Panel, KC};
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::registration::register;
 
@@ -38,10 +40,53 @@ fn conv_weight_backward_kernel(
     let (grads, images, weights) = (Images::of(grad_output)?, Images::of(input)?, Images::of(&outs[0])?);
     let geometry = Geometry::new(weights.spatial, stride, padding, dilation, groups)?;
     dispatch!(input.dtype(), "convolution_backward", ALL_AND_COMPLEX + HALF, |T| {
-        let grad = (grad_output.data_ptr().cast::<T>().cast_const(), grads);
-        let input = (input.data_ptr().cast::<T>().cast_const(), images);
-        backward(grad, input, (outs[0].data_ptr().cast::<T>(), weights), &geometry)
+        let sources = Sources::<T> {
+            grad: grad_output.data_ptr().cast::<T>().cast_const(),
+            grads,
+            input: input.data_ptr().cast::<T>().cast_const(),
+            images,
+            taps: Taps::all(&geometry, &weights),
+            geometry: &geometry,
+            rows: grads.channels / geometry.groups,
+            channels: weights.channels,
+        };
+        let result = Weights { data: outs[0].data_ptr().cast::<T>(), weights };
+        if geometry.groups > 1 && weights.channels == 1 {
+            by_channel(&sources, &result)
+        } else {
+            by_block(&sources, &result)
+        }
     })
+}
+
+/// The result.
+struct Weights<T> {
+    data: *mut T,
+    weights: Images,
+}
+
+impl<T: LinalgElement> Weights<T> {
+    /// Writes the sum for an output channel and a column (input channel of the group, and tap).
+    fn set(&self, taps: &Taps, output: usize, column: usize, sum: T::Sum) {
+        let offset = self.weights.offset(output, column / taps.len()) + taps.weights[column % taps.len()];
+        // SAFETY: an element of the output, which nobody else uses.
+        unsafe { *self.data.wrapping_offset(offset) = T::narrow(sum) };
+    }
+}
+
+fn by_channel<T: LinalgElement>(sources: &Sources<'_, T>, result: &Weights<T>) -> Result<()> {
+    let sums: Vec<Mutex<Vec<T::Sum>>> = (0..sources.grads.channels).map(|_| Mutex::new(Vec::new())).collect();
+    parallel_for(0, sums.len(), 1, &|begin, end| {
+        for (output, sums) in (begin..end).zip(&sums[begin..end]) {
+            *sums.lock() = sources.sum_of_channel(output);
+        }
+    })?;
+    for (output, sums) in sums.into_iter().enumerate() {
+        for (column, sum) in sums.into_inner().into_iter().enumerate() {
+            result.set(&sources.taps, output, column, sum);
+        }
+    }
+    Ok(())
 }
 
 /// One piece of the work: a block of a group's columns, for some images.
@@ -52,23 +97,12 @@ struct Piece {
     images: std::ops::Range<usize>,
 }
 
-fn backward<T: LinalgElement>(
-    (grad, grads): (*const T, Images),
-    (input, images): (*const T, Images),
-    (out, weights): (*mut T, Images),
-    geometry: &Geometry,
-) -> Result<()> {
-    let groups = geometry.groups;
-    let taps: Vec<_> = geometry.taps().collect();
-    let offsets: Vec<_> = taps
-        .iter()
-        .map(|tap| std::array::from_fn(|i| tap[i] as isize * geometry.dilation[i] - geometry.padding[i]))
-        .collect();
-    let rows = grads.channels / groups;
-    let cols = weights.channels * taps.len();
+fn by_block<T: LinalgElement>(sources: &Sources<'_, T>, result: &Weights<T>) -> Result<()> {
+    let (groups, rows, images) = (sources.geometry.groups, sources.rows, sources.images.count);
+    let cols = sources.channels * sources.taps.len();
     let blocks = cols.div_ceil(BLOCK);
     let block = cols.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::NR).max(1);
-    let parts = if groups * blocks >= PIECES { 1 } else { images.count.clamp(1, PIECES) };
+    let parts = if groups * blocks >= PIECES { 1 } else { images.clamp(1, PIECES) };
     let pieces: Vec<Piece> = (0..groups * blocks)
         .flat_map(|index| {
             let (group, first) = (index / blocks, index % blocks * block);
@@ -76,16 +110,14 @@ fn backward<T: LinalgElement>(
                 group,
                 first,
                 count: block.min(cols.saturating_sub(first)),
-                images: images.count * part / parts..images.count * (part + 1) / parts,
+                images: images * part / parts..images * (part + 1) / parts,
             })
         })
         .collect();
-    let sources = Sources { grad, grads, input, images, offsets, geometry, rows, channels: weights.channels };
     let sums: Vec<Mutex<Vec<T::Sum>>> = pieces.iter().map(|_| Mutex::new(Vec::new())).collect();
     parallel_for(0, pieces.len(), 1, &|begin, end| {
-        for index in begin..end {
-            let sum = sources.sum(&pieces[index]);
-            *sums[index].lock() = sum;
+        for (piece, sums) in pieces[begin..end].iter().zip(&sums[begin..end]) {
+            *sums.lock() = sources.sum(piece);
         }
     })?;
     let sums: Vec<Vec<T::Sum>> = sums.into_iter().map(Mutex::into_inner).collect();
@@ -95,16 +127,7 @@ fn backward<T: LinalgElement>(
             for col in 0..piece.count {
                 let at = row * piece.count + col;
                 let sum = sums[1..].iter().fold(sums[0][at], |sum, part| sum.plus(part[at]));
-                let (channel, tap) =
-                    ((piece.first + col) / taps.len(), taps[(piece.first + col) % taps.len()]);
-                let offset: isize = tap
-                    .iter()
-                    .zip(&weights.spatial_strides)
-                    .map(|(&tap, &stride)| tap as isize * stride)
-                    .sum();
-                let to = out.wrapping_offset(weights.offset(piece.group * rows + row, channel) + offset);
-                // SAFETY: an element of the output, which nobody else uses.
-                unsafe { *to = T::narrow(sum) };
+                result.set(&sources.taps, piece.group * rows + row, piece.first + col, sum);
             }
         }
     }
@@ -116,7 +139,7 @@ struct Sources<'a, T> {
     grads: Images,
     input: *const T,
     images: Images,
-    offsets: Vec<[isize; 3]>,
+    taps: Taps,
     geometry: &'a Geometry,
     /// Output channels of a group.
     rows: usize,
@@ -128,59 +151,49 @@ struct Sources<'a, T> {
 unsafe impl<T> Sync for Sources<'_, T> {}
 
 impl<T: LinalgElement> Sources<'_, T> {
+    /// See [`depthwise_weight_backward`].
+    fn sum_of_channel(&self, output: usize) -> Vec<T::Sum> {
+        let (grad, input) = ((self.grad, self.grads), (self.input, self.images));
+        depthwise_weight_backward(grad, input, self.geometry, &self.taps, output)
+    }
+
     /// The sum over a piece's images, one after the other, row by row.
     fn sum(&self, piece: &Piece) -> Vec<T::Sum> {
         let zero = <T::Sum as Element>::ZERO;
         let nr = <T::Sum as Panel>::NR;
         let (rows, count) = (self.rows, piece.count);
-        let mut total = vec![zero; rows * count];
         let places = self.grads.places();
-        let [_, height, width] = self.grads.spatial;
-        let strides = self.grads.spatial_strides;
-        let mut packed = PackedRows::pack(0, 0, |_, _| zero);
-        let mut transposed = vec![zero; nr * crate::linalg::panel::KC];
-        let transposed = std::cell::RefCell::new(&mut transposed);
+        let mut total = vec![zero; rows * count];
+        let mut packed = PackedRows::new();
+        let mut lines = vec![zero; nr * KC];
         for image in piece.images.clone() {
-            let first_channel = piece.group * rows;
-            let dense = self.grads.is_dense();
-            packed.repack(rows, places, |row, place| {
-                let base = self.grad.wrapping_offset(self.grads.offset(image, first_channel + row));
-                let offset = if dense {
-                    place as isize
-                } else {
-                    (place / width / height) as isize * strides[0]
-                        + (place / width % height) as isize * strides[1]
-                        + (place % width) as isize * strides[2]
-                };
-                // SAFETY: a place of an output channel's gradient.
-                unsafe { *base.wrapping_offset(offset) }.widen()
-            });
-            let columns = Columns {
-                data: self.input.wrapping_offset(self.images.offset(image, piece.group * self.channels)),
-                images: self.images,
-                grid: self.grads.spatial,
-                step: self.geometry.stride,
-                taps: self.offsets.clone(),
-            };
+            let first = self.grad.wrapping_offset(self.grads.offset(image, piece.group * rows));
+            let gradient = Columns::new(first, self.grads, self.grads.spatial, [1; 3], vec![[0; 3]]);
+            packed.pack(rows, places, |row, place, line| gradient.row(row, place, line));
+            let first = self.input.wrapping_offset(self.images.offset(image, piece.group * self.channels));
+            let columns = Columns::new(
+                first,
+                self.images,
+                self.grads.spatial,
+                self.geometry.stride,
+                self.taps.places.clone(),
+            );
             multiply_block(
                 &packed,
                 count,
-                &|buffer, panel, place, depth| {
-                    // Each column of the panel is a row of the image's columns.
-                    let mut lines = transposed.borrow_mut();
-                    let some = nr.min(count - panel * nr);
-                    for j in 0..some {
-                        columns.row(
-                            piece.first + panel * nr + j,
-                            place,
-                            &mut lines[j * depth..(j + 1) * depth],
-                        );
-                    }
-                    lines[some * depth..nr * depth].fill(zero);
-                    for (p, out) in buffer.chunks_exact_mut(nr).take(depth).enumerate() {
-                        for (j, out) in out.iter_mut().enumerate() {
-                            *out = lines[j * depth + p];
+                &mut |buffer, place, depth| {
+                    let lines = &mut lines[..nr * depth];
+                    for (panel, buffer) in buffer.chunks_exact_mut(depth * nr).enumerate() {
+                        // Each column of the panel is a row of the image's columns.
+                        let some = nr.min(count - panel * nr);
+                        for (j, line) in lines.chunks_exact_mut(depth).enumerate() {
+                            if j < some {
+                                columns.row(piece.first + panel * nr + j, place, line);
+                            } else {
+                                line.fill(zero);
+                            }
                         }
+                        transpose(lines, depth, buffer, nr);
                     }
                 },
                 &mut |row, sums| {
@@ -191,5 +204,19 @@ impl<T: LinalgElement> Sources<'_, T> {
             );
         }
         total
+    }
+}
+
+/// `to[p][j] = from[j][p]`, a few steps of `p` at a time so that what is written stays in the first cache level.
+fn transpose<S: Copy>(from: &[S], depth: usize, to: &mut [S], nr: usize) {
+    const STEPS: usize = 16;
+    for begin in (0..depth).step_by(STEPS) {
+        let end = depth.min(begin + STEPS);
+        let to = &mut to[begin * nr..end * nr];
+        for (j, line) in from.chunks_exact(depth).enumerate() {
+            for (to, &from) in to[j..].iter_mut().step_by(nr).zip(&line[begin..end]) {
+                *to = from;
+            }
+        }
     }
 }

@@ -76,9 +76,11 @@ pub(super) fn gather<T: LinalgElement>(vector: Matrix<T>, first: usize, out: &mu
         T::widen_slice(unsafe { std::slice::from_raw_parts(vector.at(0, first), out.len()) }, out);
         return;
     }
-    for (i, out) in out.iter_mut().enumerate() {
+    let mut from = vector.at(0, first);
+    for out in out {
         // SAFETY: as above.
-        *out = unsafe { vector.get(0, first + i) }.widen();
+        *out = unsafe { *from }.widen();
+        from = from.wrapping_offset(vector.col_stride);
     }
 }
 

@@ -7,6 +7,7 @@ use num_complex::Complex;
 use super::panel::Panel;
 use crate::map::Stored;
 use crate::vec::math::Arith;
+use crate::vec::tiered;
 
 /// A type that products are summed in.
 pub(crate) trait Accumulator: Stored<Raw = Self> {
@@ -105,20 +106,48 @@ macro_rules! narrow_integers {
     )*};
 }
 
-macro_rules! halves {
-    ($($T:ty),*) => {$(
-        impl LinalgElement for $T {
-            type Sum = f32;
-            fn widen_slice(from: &[$T], to: &mut [f32]) {
-                from.convert_to_f32_slice(to);
-            }
-            fn narrow_slice(from: &[f32], to: &mut [$T]) {
-                to.convert_from_f32_slice(from);
-            }
+impl LinalgElement for Half {
+    type Sum = f32;
+    fn widen_slice(from: &[Half], to: &mut [f32]) {
+        from.convert_to_f32_slice(to);
+    }
+    fn narrow_slice(from: &[f32], to: &mut [Half]) {
+        to.convert_from_f32_slice(from);
+    }
+}
+
+impl LinalgElement for BFloat16 {
+    type Sum = f32;
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        f32::from_bits(u32::from(self.to_bits()) << 16)
+    }
+    fn widen_slice(from: &[BFloat16], to: &mut [f32]) {
+        widen_bfloat16(from, to);
+    }
+    fn narrow_slice(from: &[f32], to: &mut [BFloat16]) {
+        narrow_bfloat16(from, to);
+    }
+}
+
+tiered! {
+    fn widen_bfloat16(from: &[BFloat16], to: &mut [f32]) => A {
+        let _ = std::marker::PhantomData::<A>;
+        for (to, from) in to.iter_mut().zip(from) {
+            *to = from.widen();
         }
-    )*};
+    }
+    /// To the nearest, ties to even; NaN stays NaN.
+    fn narrow_bfloat16(from: &[f32], to: &mut [BFloat16]) => A {
+        let _ = std::marker::PhantomData::<A>;
+        for (to, &from) in to.iter_mut().zip(from) {
+            let bits = from.to_bits();
+            let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+            let quiet = bits >> 16 | 0x40;
+            *to = BFloat16::from_bits(if from.is_nan() { quiet } else { rounded } as u16);
+        }
+    }
 }
 
 themselves!(f32, f64, i32, i64, Complex<f32>, Complex<f64>);
 narrow_integers!(u8, i8, i16);
-halves!(Half, BFloat16);

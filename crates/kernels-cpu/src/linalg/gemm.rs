@@ -6,11 +6,12 @@ use c10::{Element, Result};
 use iter::parallel::{parallel_for, GRAIN_SIZE};
 use num_complex::Complex;
 
+use super::dot::gather;
 use super::element::{Accumulator, LinalgElement};
 use super::external::{self, External};
 use super::gemv::gemv;
 use super::matrix::Matrix;
-use super::panel::{self, Panel};
+use super::panel;
 use super::small::{is_small, small};
 
 /// Writes `alpha·sum + beta·c` to an element of `c`, which is read only if `beta` is given.
@@ -103,29 +104,10 @@ fn panels<T: LinalgElement>(
     beta: Option<T::Sum>,
     c: Matrix<T>,
 ) -> Result<()> {
-    let nr = <T::Sum as Panel>::NR;
     panel::multiply::<T::Sum>(
         (c.rows, c.cols, a.cols),
-        // SAFETY: indices within the operand.
-        &|row, p| unsafe { a.get(row, p) }.widen(),
-        &|buffer, col, cols, p, depth| {
-            let zero = <T::Sum as Element>::ZERO;
-            for (step, out) in buffer.chunks_exact_mut(nr).take(depth).enumerate() {
-                if b.col_stride == 1 {
-                    // SAFETY: `cols` dense elements of row `p + step`.
-                    T::widen_slice(
-                        unsafe { std::slice::from_raw_parts(b.at(p + step, col), cols) },
-                        &mut out[..cols],
-                    );
-                } else {
-                    for (j, out) in out.iter_mut().enumerate().take(cols) {
-                        // SAFETY: an index within the operand.
-                        *out = unsafe { b.get(p + step, col + j) }.widen();
-                    }
-                }
-                out[cols..].fill(zero);
-            }
-        },
+        &|row, p, line| gather(a.block(row, 1, 0, a.cols), p, line),
+        &|p, col, line| gather(b.block(p, 1, 0, b.cols), col, line),
         &|row, col, values| {
             if c.col_stride == 1 && beta.is_none() {
                 for value in values.iter_mut() {

@@ -23,7 +23,8 @@ pub(super) fn gemv<T: LinalgElement>(
     // The pieces are whole rows, so a row's sum does not depend on them.
     let rows_per_piece = (4 * GRAIN_SIZE / a.cols.max(1)).max(1);
     if a.row_stride == 1 && a.col_stride != 1 {
-        let piece = rows_per_piece.next_multiple_of(64).clamp(64, SUMS);
+        // Long runs of every column, for the sake of prefetching; still several pieces.
+        let piece = (a.rows / 8).max(rows_per_piece).next_multiple_of(64).clamp(256, SUMS);
         return parallel_for(0, a.rows, piece, &|begin, end| {
             for first in (begin..end).step_by(SUMS) {
                 by_columns(alpha, a, x, beta, y, first, SUMS.min(end - first));

@@ -81,37 +81,26 @@ pub(crate) struct PackedRows<T> {
 }
 
 impl<T: Panel> PackedRows<T> {
-    /// Packs `rows × depth` elements `get(row, p)`.
-    pub(crate) fn pack(rows: usize, depth: usize, get: impl Fn(usize, usize) -> T) -> PackedRows<T> {
-        let mut packed = PackedRows { data: Vec::new(), rows, depth };
-        packed.repack(rows, depth, get);
-        packed
+    /// Nothing yet.
+    pub(crate) fn new() -> PackedRows<T> {
+        PackedRows { data: Vec::new(), rows: 0, depth: 0 }
     }
 
-    /// Packs anew, keeping the memory.
-    pub(crate) fn repack(&mut self, rows: usize, depth: usize, get: impl Fn(usize, usize) -> T) {
+    /// Packs `rows × depth` elements, keeping the memory; `fill(row, p, line)` writes those of a row from `p` on.
+    pub(crate) fn pack(&mut self, rows: usize, depth: usize, fill: impl Fn(usize, usize, &mut [T])) {
         let panels = rows.div_ceil(MR);
         (self.rows, self.depth) = (rows, depth);
         self.data.clear();
-        self.data.reserve(panels * MR * depth);
+        self.data.resize(panels * MR * depth, T::ZERO);
+        let mut line = vec![T::ZERO; KC.min(depth)];
         for begin in (0..depth).step_by(KC) {
-            let end = depth.min(begin + KC);
-            for panel in 0..panels {
-                let first = panel * MR;
-                if first + MR <= rows {
-                    for p in begin..end {
-                        self.data.extend_from_slice(&std::array::from_fn::<T, MR, _>(|i| get(first + i, p)));
-                    }
-                } else {
-                    for p in begin..end {
-                        self.data.extend((first..first + MR).map(|row| {
-                            if row < rows {
-                                get(row, p)
-                            } else {
-                                T::ZERO
-                            }
-                        }));
-                    }
+            let line = &mut line[..KC.min(depth - begin)];
+            let block = &mut self.data[begin * panels * MR..][..panels * MR * line.len()];
+            for row in 0..rows {
+                fill(row, begin, line);
+                let panel = &mut block[row / MR * MR * line.len()..][..MR * line.len()];
+                for (to, &from) in panel.iter_mut().skip(row % MR).step_by(MR).zip(&*line) {
+                    *to = from;
                 }
             }
         }
@@ -124,14 +113,23 @@ impl<T: Panel> PackedRows<T> {
     }
 }
 
+/// Writes step `p` of a block of columns that is packed for `depth` steps; zeros stand for columns past the last.
+pub(crate) fn put_row<T: Panel>(packed: &mut [T], depth: usize, p: usize, row: &[T]) {
+    for (panel, part) in packed.chunks_exact_mut(depth * T::NR).zip(row.chunks(T::NR)) {
+        let to = &mut panel[p * T::NR..(p + 1) * T::NR];
+        to[..part.len()].copy_from_slice(part);
+        to[part.len()..].fill(T::ZERO);
+    }
+}
+
 /// Multiplies packed rows with one block of columns.
 ///
-/// `pack(buffer, panel, p, depth)` writes panel `panel` of the block's columns, `NR` elements per step from `p` on,
-/// with zeros for columns beyond the last. `store(row, values)` takes each finished row of sums, `cols` of them.
+/// `pack(packed, p, depth)` writes the block's elements for `depth` steps from `p` on, panel after panel of `NR`
+/// columns (see [`put_row`]). `store(row, values)` takes each finished row of sums, `cols` of them.
 pub(crate) fn multiply_block<T: Panel>(
     a: &PackedRows<T>,
     cols: usize,
-    pack: &dyn Fn(&mut [T], usize, usize, usize),
+    pack: &mut dyn FnMut(&mut [T], usize, usize),
     store: &mut dyn FnMut(usize, &mut [T]),
 ) {
     let panels_a = a.rows.div_ceil(MR);
@@ -146,9 +144,7 @@ pub(crate) fn multiply_block<T: Panel>(
         }
         for begin in (0..a.depth).step_by(KC) {
             let depth = KC.min(a.depth - begin);
-            for panel in 0..panels_b {
-                pack(&mut packed[panel * depth * T::NR..][..depth * T::NR], panel, begin, depth);
-            }
+            pack(&mut packed[..depth * ld], begin, depth);
             for row in 0..panels_a {
                 let left = a.panel(row, begin, depth);
                 for panel in 0..panels_b {
@@ -167,32 +163,36 @@ pub(crate) fn multiply_block<T: Panel>(
 const ROWS: usize = 85 * MR;
 const COLS: usize = 256;
 
-/// `rows × cols` sums over `depth` of `left(i, p) * right(p, j)`: blocks of columns run in parallel.
+/// `rows × cols` sums over `depth`: blocks of columns run in parallel.
 ///
-/// `pack(buffer, first column, columns, p, depth)` is as in [`multiply_block`] for panels that start at a column;
-/// `store(row, first column, values)` gets each part of a row once.
+/// `left(row, p, line)` writes elements of the left operand's row from `p` on, `right(p, col, line)` those of the
+/// right one's row from `col` on; `store(row, col, values)` gets each part of a row once.
 pub(crate) fn multiply<T: Panel>(
     (rows, cols, depth): (usize, usize, usize),
-    left: &(dyn Fn(usize, usize) -> T + Sync),
-    pack: &(dyn Fn(&mut [T], usize, usize, usize, usize) + Sync),
+    left: &(dyn Fn(usize, usize, &mut [T]) + Sync),
+    right: &(dyn Fn(usize, usize, &mut [T]) + Sync),
     store: &(dyn Fn(usize, usize, &mut [T]) + Sync),
 ) -> Result<()> {
     // Narrower blocks where there are few, so that threads share them; a function of the shape alone.
     let block = if cols >= 4 * COLS { COLS } else { cols.div_ceil(4).next_multiple_of(T::NR).min(COLS) };
-    let mut packed = PackedRows::pack(0, 0, |_, _| T::ZERO);
+    let mut packed = PackedRows::new();
     for first_row in (0..rows).step_by(ROWS) {
         let some = ROWS.min(rows - first_row);
-        packed.repack(some, depth, |i, p| left(first_row + i, p));
+        packed.pack(some, depth, |row, p, line| left(first_row + row, p, line));
         let packed = &packed;
         let body = |begin: usize, end: usize| {
+            let mut line = [T::ZERO; COLS];
             for first_col in (begin..end).step_by(block) {
                 let count = block.min(end - first_col);
+                let line = &mut line[..count];
                 multiply_block(
                     packed,
                     count,
-                    &|buffer, panel, p, depth| {
-                        let col = panel * T::NR;
-                        pack(buffer, first_col + col, T::NR.min(count - col), p, depth);
+                    &mut |buffer, begin, depth| {
+                        for p in 0..depth {
+                            right(begin + p, first_col, line);
+                            put_row(buffer, depth, p, line);
+                        }
                     },
                     &mut |row, values| store(first_row + row, first_col, values),
                 );

@@ -40,36 +40,47 @@ fn product<A: crate::vec::math::Arith, T: LinalgElement<Sum = S>, S: Accumulator
     let zero = <S as Element>::ZERO;
     let mut right = [[zero; NR]; MAX];
     for (p, right) in right.iter_mut().enumerate().take(b.rows) {
-        for (j, right) in right.iter_mut().enumerate().take(b.cols) {
-            // SAFETY: an index within the matrix that the caller vouches for.
-            *right = unsafe { b.get(p, j) }.widen();
-        }
-    }
-    for first in (0..a.rows).step_by(MR) {
-        let rows = MR.min(a.rows - first);
-        let mut left = [[zero; MR]; MAX];
-        for i in 0..rows {
-            for (p, left) in left.iter_mut().enumerate().take(a.cols) {
-                // SAFETY: as above.
-                left[i] = unsafe { a.get(first + i, p) }.widen();
+        if T::SUMS_IN_ITSELF && b.col_stride == 1 && b.cols == NR {
+            // SAFETY: a dense row of the matrix that the caller vouches for; `T` is `S`.
+            *right = unsafe { b.at(p, 0).cast::<[S; NR]>().read_unaligned() };
+        } else {
+            let mut from = b.at(p, 0);
+            for right in right.iter_mut().take(b.cols) {
+                // SAFETY: an element of the row.
+                *right = unsafe { *from }.widen();
+                from = from.wrapping_offset(b.col_stride);
             }
         }
+    }
+    let plain = beta.is_none() && alpha == <S as Element>::ONE && T::SUMS_IN_ITSELF;
+    for first in (0..a.rows).step_by(MR) {
+        let rows = MR.min(a.rows - first);
+        // Rows past the last repeat it; their sums are not stored.
+        let mut left: [*mut T; MR] = std::array::from_fn(|i| a.at(first + i.min(rows - 1), 0));
         let mut sums = [[zero; NR]; MR];
-        for (left, right) in left.iter().zip(&right).take(a.cols) {
+        for right in right.iter().take(a.cols) {
             for i in 0..MR {
+                // SAFETY: an element of the row.
+                let factor = unsafe { *left[i] }.widen();
+                left[i] = left[i].wrapping_offset(a.col_stride);
                 for j in 0..NR {
-                    sums[i][j] = left[i].mul_add::<A>(right[j], sums[i][j]);
+                    sums[i][j] = factor.mul_add::<A>(right[j], sums[i][j]);
                 }
             }
         }
         for (i, sums) in sums.iter().enumerate().take(rows) {
+            if plain && c.col_stride == 1 && c.cols == NR {
+                // SAFETY: a dense row of the output, which the caller gives to this call alone; `T` is `S`.
+                unsafe { c.at(first + i, 0).cast::<[S; NR]>().write_unaligned(*sums) };
+                continue;
+            }
             for (j, &sum) in sums.iter().enumerate().take(c.cols) {
                 let mut value = alpha.times(sum);
                 if let Some(beta) = beta {
-                    // SAFETY: as above.
+                    // SAFETY: an element of the output.
                     value = value.plus(beta.times(unsafe { c.get(first + i, j) }.widen()));
                 }
-                // SAFETY: as above; the caller gives the output to this call alone.
+                // SAFETY: as above.
                 unsafe { c.set(first + i, j, T::narrow(value)) };
             }
         }
