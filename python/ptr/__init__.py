@@ -53,9 +53,7 @@ from ptr._C import (
 __version__ = "0.1.0"
 
 # The objects of dtype, layout and memory_format under all of their names.
-globals().update(
-    {name: value for name, value in vars(_C).items() if type(value) in (dtype, layout, memory_format)}
-)
+globals().update({name: value for name, value in vars(_C).items() if type(value) in (dtype, layout, memory_format)})
 # The operators.
 globals().update({name: value for name, value in vars(_C._VariableFunctions).items() if not name.startswith("__")})
 
@@ -115,8 +113,7 @@ _LAZY: dict[str, str | None] = {
 
 # The tensor types of older versions are made when asked for.
 _LEGACY_TYPES = frozenset(
-    f"{kind}Tensor"
-    for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
+    f"{kind}Tensor" for kind in ("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool")
 )
 
 
@@ -165,18 +162,23 @@ def get_device_module(device: object = None) -> object:
     return import_module(f"ptr.{name}")
 
 
+_deterministic = False
+
+
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return ``True``: every operator gives the same bits on every run, whatever the number of threads."""
-    return True
+    """Return what :func:`use_deterministic_algorithms` was last called with."""
+    return _deterministic
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Accepted for compatibility: every operator is deterministic anyway.
+    """Ask for operators that give the same bits on every run. On the host all do, for any number of threads.
 
     Args:
         mode: whether deterministic algorithms are asked for.
         warn_only: whether to warn where there are none.
     """
+    global _deterministic
+    _deterministic = mode
 
 
 def sym_int(value: object) -> object:
@@ -184,11 +186,4 @@ def sym_int(value: object) -> object:
     return _math.floor(value) if value >= 0 else _math.ceil(value)  # type: ignore[operator, arg-type]
 
 
-__all__ = sorted(
-    {
-        name
-        for name in globals()
-        if not name.startswith("_") and name not in ("annotations",)
-    }
-    | {"Tensor"}
-)
+__all__ = sorted({name for name in globals() if not name.startswith("_") and name not in ("annotations",)} | {"Tensor"})

@@ -173,9 +173,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     for tensor in tensors:
         if tensor.dim() > 1:
-            raise RuntimeError(
-                f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor.dim()}D"
-            )
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {tensor.dim()}D")
         if tensor.dtype != tensors[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
         if tensor.device != tensors[0].device:
@@ -189,7 +187,6 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         view[i] = -1
         grids.append(tensor.reshape(view).expand(shape))
     if swap:
-        grids = [grid.transpose(0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 
@@ -269,7 +266,9 @@ def block_diag(*tensors: Any) -> Any:
     matrices = [atleast_2d(tensor) for tensor in tensors]
     for i, tensor in enumerate(tensors):
         if tensor.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {tensor.dim()}")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {tensor.dim()}"
+            )
     if not matrices:
         return _functions.empty(1, 0)
     dtype = matrices[0].dtype
