@@ -118,19 +118,37 @@ pub fn gradient_edge(tensor: &Tensor) -> Result<Edge> {
 /// The node that sums gradients into a leaf's `.grad`. There is one at a time; the graph keeps it alive.
 pub fn grad_accumulator(tensor: &Tensor) -> Result<Node> {
     let meta = AutogradMeta::materialize(tensor)?;
-    let mut state = meta.state.lock();
-    internal_assert!(state.grad_fn.is_none(), "a gradient accumulator was asked of a tensor with a history");
-    if let Some(node) = state.grad_accumulator.as_ref().and_then(WeakNode::upgrade) {
-        return Ok(node);
+    loop {
+        let known = {
+            let state = meta.state.lock();
+            internal_assert!(
+                state.grad_fn.is_none(),
+                "a gradient accumulator was asked of a tensor with a history"
+            );
+            state.grad_accumulator.clone()
+        };
+        // Outside of the lock: a node that only its Python object holds is revived under the interpreter's lock, and
+        // whoever has that may be waiting for this one.
+        if let Some(node) = known.as_ref().and_then(WeakNode::upgrade) {
+            return Ok(node);
+        }
+        let node = AccumulateGrad::new_node(tensor);
+        let mut state = meta.state.lock();
+        let is_unchanged =
+            state.grad_accumulator.as_ref().map(WeakNode::as_ptr) == known.as_ref().map(WeakNode::as_ptr);
+        if is_unchanged {
+            let old = state.grad_accumulator.replace(node.downgrade());
+            drop(state);
+            drop(old);
+            return Ok(node);
+        }
     }
-    let node = AccumulateGrad::new_node(tensor);
-    state.grad_accumulator = Some(node.downgrade());
-    Ok(node)
 }
 
 /// The accumulator of a leaf if it is alive.
 pub fn try_get_grad_accumulator(tensor: &Tensor) -> Option<Node> {
-    AutogradMeta::of(tensor)?.state.lock().grad_accumulator.as_ref().and_then(WeakNode::upgrade)
+    let known = AutogradMeta::of(tensor)?.state.lock().grad_accumulator.clone();
+    known?.upgrade()
 }
 
 /// Makes a leaf share another variable's accumulator.

@@ -45,7 +45,7 @@ def test_the_context_is_the_node():
     assert node.factor == 3.0
     assert node.needs_input_grad == (True, False)
     assert node.saved_tensors[0] is x
-    assert node.next_functions[0][0].name() == "AccumulateGrad"
+    assert type(node.next_functions[0][0]).__name__ == "AccumulateGrad"
     assert node.next_functions[0][0].variable is x
     assert repr(node).startswith("<ptr.autograd.function.ScaleBackward object at 0x")
 

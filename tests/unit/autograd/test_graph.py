@@ -23,7 +23,7 @@ def test_node_objects():
     assert repr(node).startswith("<MulBackward0 object at 0x")
     assert type((x * 2).grad_fn) is type(node)
     (accumulate, number), _ = node.next_functions
-    assert number == 0 and accumulate.name() == "AccumulateGrad" and accumulate.variable is x
+    assert number == 0 and accumulate.name() == "torch::autograd::AccumulateGrad" and accumulate.variable is x
     assert (x * 2).grad_fn.next_functions[1] == (None, 0)
     assert node._saved_self is x and node._saved_other is x
     assert "_saved_self" in dir(node)
@@ -287,6 +287,15 @@ def test_a_cycle_through_hooks_is_collected():
     del y, z
     gc.collect()
     assert gone() is None and other_gone() is None
+
+
+def test_a_plain_tensor_in_a_cycle_with_its_node_is_collected():
+    z = leaf(1.0) * 3
+    gone = weakref.ref(z)
+    z.grad_fn.register_hook(lambda *_, z=z: None)
+    del z
+    gc.collect()
+    assert gone() is None
 
 
 def test_leaf_hooks_in_a_cycle_are_collected():

@@ -3,7 +3,8 @@
 use std::ffi::{c_void, CStr};
 use std::sync::Arc;
 
-use autograd::{AccumulateGrad, InputMetadata, Node, SavedMeta, SavedValue};
+use autograd::basic_nodes::{DelayedError, GraphRoot, UndefinedGrad};
+use autograd::{AccumulateGrad, CopySlices, InputMetadata, Node, SavedMeta, SavedValue};
 use c10::{SymInt, TensorOptions};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
@@ -53,9 +54,9 @@ macro_rules! method1 {
             argument: *mut ffi::PyObject,
         ) -> *mut ffi::PyObject {
             guard(|| {
-                // SAFETY: CPython calls it with an instance and one argument.
-                let ($py, $node, $argument) =
-                    unsafe { (token(), of_self(object), borrow(token(), argument)) };
+                // SAFETY: CPython calls it with an instance and one argument, holding the lock.
+                let arguments = unsafe { (token(), of_self(object), borrow(token(), argument)) };
+                let ($py, $node, $argument) = arguments;
                 let result: Bound<'_, PyAny> = $body;
                 Ok(result.into_ptr())
             })
@@ -93,7 +94,22 @@ attribute!(variable, |py, node| match node.function::<AccumulateGrad>() {
     }
 });
 
-method0!(name, |py, node| PyString::new(py, &node.name()).into_any());
+/// The name that `name()` gives: nodes that are not made from operators carry PyTorch's namespace.
+fn full_name(node: &Node) -> String {
+    let name = node.name();
+    let is_built_in = node.function::<AccumulateGrad>().is_some()
+        || node.function::<CopySlices>().is_some()
+        || node.function::<DelayedError>().is_some()
+        || node.function::<UndefinedGrad>().is_some()
+        || node.function::<GraphRoot>().is_some();
+    if is_built_in {
+        format!("torch::autograd::{name}")
+    } else {
+        name
+    }
+}
+
+method0!(name, |py, node| PyString::new(py, &full_name(&node)).into_any());
 method0!(sequence_nr, |py, node| node.sequence_nr().into_pyobject(py)?.into_any());
 method1!(set_sequence_nr, |py, node, nr| {
     node.set_sequence_nr(nr.extract()?);
