@@ -79,6 +79,12 @@ class FunctionCtx:
         """
         self.materialize_grads = value
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The older name of ``saved_tensors``."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors  # type: ignore[attr-defined]
+
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Do nothing: tensors that share memory are known to."""
         warnings.warn(
@@ -108,20 +114,26 @@ class BackwardCFunction(_C._FunctionBase, FunctionCtx, _HookMixin):  # type: ign
 
     _forward_cls: Any
 
+    def _get_user_fn(self) -> Any:
+        backward, vjp = self._forward_cls.backward, self._forward_cls.vjp
+        if vjp is Function.vjp:
+            return backward
+        if backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                "implement one of them."
+            )
+        return vjp
+
     def apply(self, *args: Any) -> Any:
         """Run the function's backward on the gradients ``args``. Called by the engine."""
-        forward_cls = self._forward_cls
-        backward, vjp = forward_cls.backward, forward_cls.vjp
-        if vjp is not Function.vjp:
-            if backward is not Function.backward:
-                raise RuntimeError(
-                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                    "implement one of them."
-                )
-            backward = vjp
-        if forward_cls.boxed_grads_call:
-            return backward(self, list(args))
-        return backward(self, *args)
+        if self._forward_cls.boxed_grads_call:
+            return self.apply_boxed(list(args))
+        return self._get_user_fn()(self, *args)
+
+    def apply_boxed(self, *args: Any) -> Any:
+        """Run the backward of a function with ``boxed_grads_call`` on one list of gradients, which it may empty."""
+        return self._get_user_fn()(self, *args)
 
     def apply_jvp(self, *args: Any) -> Any:
         """Run the function's jvp on the tangents ``args``."""

@@ -6,12 +6,13 @@ import functools
 import warnings
 
 from ptr import _C
+from ptr.autograd._engine import set_multithreading_enabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = ["enable_grad", "inference_mode", "no_grad", "set_grad_enabled", "set_multithreading_enabled"]
 
 # Bound once: these run around every step of a training loop.
 _set_grad_enabled = _C._set_grad_enabled

@@ -354,6 +354,32 @@ def test_reentrant_backward():
     assert x.grad.item() == 6.0
 
 
+def test_vjp_and_boxed_gradients():
+    class Vjp(Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def vjp(ctx, grads):
+            assert type(grads) is list
+            return grads.pop() * 3 + grads.pop() * 2
+
+    x = leaf(1.0)
+    sum(Vjp.apply(x)).backward()
+    assert x.grad.item() == 5.0
+
+    class Both(Vjp):
+        @staticmethod
+        def backward(ctx, *grads):
+            return grads[0]
+
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        sum(Both.apply(leaf(1.0))).backward()
+
+
 def test_vmap_and_jvp_are_present_and_say_no():
     with pytest.raises(NotImplementedError):
         Function.vmap(None, None)
