@@ -15,7 +15,7 @@ _device = _C.device
 
 
 def get_default_device() -> Any:
-    """Return where factories put tensors: the device of the innermost ``with device:`` block, or the one that was set."""
+    """Return where factories put tensors: the innermost ``with device:`` block's device, or the one that was set."""
     return _C._get_default_device()
 
 

@@ -1,4 +1,4 @@
-"""The tensor types of older versions: ``torch.FloatTensor`` and its kin, kept for ``isinstance`` and as constructors."""
+"""The tensor types of older versions: ``torch.FloatTensor`` and its kin, for ``isinstance`` and as constructors."""
 
 from __future__ import annotations
 

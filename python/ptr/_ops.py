@@ -1,7 +1,7 @@
 """``ptr.ops``: every operator under its own name, ``ptr.ops.aten.add.Tensor``.
 
-``ptr.ops.<namespace>`` is a namespace, ``ptr.ops.aten.add`` an :class:`OpOverloadPacket` (a name with its overloads) and
-``ptr.ops.aten.add.Tensor`` an :class:`OpOverload` (one operator).
+``ptr.ops.<namespace>`` is a namespace, ``ptr.ops.aten.add`` an :class:`OpOverloadPacket` (a name with its overloads),
+and ``ptr.ops.aten.add.Tensor`` an :class:`OpOverload` (one operator).
 """
 
 from __future__ import annotations

@@ -56,7 +56,9 @@ def _plain_method(function: Any) -> Any:
 
 
 @_method
-def backward(self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None) -> None:
+def backward(
+    self: Any, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
     """Compute the gradients of this tensor with respect to the leaves of its graph, and add them to their ``.grad``.
 
     Args:
@@ -138,8 +140,7 @@ def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
+            "If you were attempting to deepcopy a module, this may be because a parameter is computed from others."
         )
     if id(self) in memo:
         return memo[id(self)]

@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
-
 import ptr as torch
+import pytest
 
 HERE = Path(__file__).resolve().parents[1] / "abi"
 
@@ -42,7 +41,7 @@ def test_operator_runs_on_cpu_and_meta(extension):
 
 
 def test_errors_of_the_extension_arrive(extension):
-    with pytest.raises(RuntimeError, match="expected a contiguous float32 tensor for x"):
+    with pytest.raises(RuntimeError, match="expected a float32 tensor for x"):
         torch.ops.abi_test.scale(torch.ones(2, dtype=torch.float64), 2.0)
 
 

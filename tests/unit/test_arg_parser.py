@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 import ptr
+import pytest
 
 
 @pytest.fixture
@@ -81,7 +80,10 @@ def test_named_tuples():
             "permute(): argument 'dims' failed to unpack the object at pos 2 with error "
             '"type must be tuple of ints,but got str"',
         ),
-        (lambda x: x.requires_grad_(3), "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not int"),
+        (
+            lambda x: x.requires_grad_(3),
+            "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not int",
+        ),
     ],
 )
 def test_error_texts(x, call, message):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-
 import ptr
+import pytest
 
 
 @pytest.mark.parametrize(
@@ -21,6 +20,7 @@ import ptr
         (range(3), "int64", (3,)),
         ([np.float32(1), np.float32(2)], "float32", (2,)),
         ([np.int32(1)], "int32", (1,)),
+        (np.float64(2.5), "float64", ()),
         (np.ones((2, 3)), "float64", (2, 3)),
     ],
 )

@@ -26,5 +26,17 @@ def test_public_names_exist():
 
     missing = [name for name in ptr.__all__ if not hasattr(ptr, name)]
     assert not missing
-    for name in ("float32", "strided", "channels_last", "add", "zeros", "nn", "no_grad", "Tensor", "ops", "pi", "newaxis"):
+    for name in (
+        "float32",
+        "strided",
+        "channels_last",
+        "add",
+        "zeros",
+        "nn",
+        "no_grad",
+        "Tensor",
+        "ops",
+        "pi",
+        "newaxis",
+    ):
         assert hasattr(ptr, name)

@@ -7,9 +7,8 @@ import gc
 import pickle
 import weakref
 
-import pytest
-
 import ptr
+import pytest
 
 
 def test_a_tensor_returned_again_is_the_same_object():
@@ -106,11 +105,21 @@ def test_gradient_attributes_are_checked():
         x.requires_grad = 1
     with pytest.raises(TypeError, match="Variable data has to be a tensor, but got int"):
         x.data = 1
-    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+    with pytest.raises(RuntimeError, match="only Tensors of floating point"):
         ptr.ones(2, dtype=ptr.int64).requires_grad_()
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+        ptr.tensor([1], requires_grad=True)
     x.grad = ptr.zeros(2)
     del x.grad
     assert x.grad is None
+
+
+def test_versions_count_modifications():
+    x = ptr.ones(2)
+    assert x._version == 0
+    x.add_(1)
+    x[0] = 3
+    assert x._version == 2 and x.detach()._version == 2 and x.clone()._version == 0
 
 
 def test_python_numbers():

@@ -41,16 +41,16 @@ def test_values(values, text):
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: torch.tensor([1.5], dtype=torch.float64), "tensor([1.5000], dtype=torch.float64)"),
-        (lambda: torch.tensor([0.1], dtype=torch.float16), "tensor([0.1000], dtype=torch.float16)"),
-        (lambda: torch.tensor([0.1], dtype=torch.bfloat16), "tensor([0.1001], dtype=torch.bfloat16)"),
-        (lambda: torch.tensor([1], dtype=torch.uint8), "tensor([1], dtype=torch.uint8)"),
-        (lambda: torch.zeros(0, dtype=torch.int32), "tensor([], dtype=torch.int32)"),
+        (lambda: torch.tensor([1.5], dtype=torch.float64), "tensor([1.5000], dtype=ptr.float64)"),
+        (lambda: torch.tensor([0.1], dtype=torch.float16), "tensor([0.1000], dtype=ptr.float16)"),
+        (lambda: torch.tensor([0.1], dtype=torch.bfloat16), "tensor([0.1001], dtype=ptr.bfloat16)"),
+        (lambda: torch.tensor([1], dtype=torch.uint8), "tensor([1], dtype=ptr.uint8)"),
+        (lambda: torch.zeros(0, dtype=torch.int32), "tensor([], dtype=ptr.int32)"),
         (lambda: torch.zeros(2, 0, 3), "tensor([], size=(2, 0, 3))"),
         (lambda: torch.zeros(3, 4, device="meta"), "tensor(..., device='meta', size=(3, 4))"),
         (
             lambda: torch.zeros(3, device="meta", dtype=torch.int64),
-            "tensor(..., device='meta', size=(3,), dtype=torch.int64)",
+            "tensor(..., device='meta', size=(3,), dtype=ptr.int64)",
         ),
         (lambda: torch.ones(1, requires_grad=True), "tensor([1.], requires_grad=True)"),
         (lambda: torch.ones(1, requires_grad=True) * 2, "tensor([2.], grad_fn=<MulBackward0>)"),

@@ -17,11 +17,13 @@ use crate::raw::{borrow, guard, guard_int, token, Raised, Res};
 use crate::tensor::{self, to, Target};
 
 static SELECT: TypedOp<(Tensor, i64, SymInt), Tensor> = TypedOp::new("aten::select", "int");
-static SLICE: TypedOp<(Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt), Tensor> = TypedOp::new("aten::slice", "Tensor");
+static SLICE: TypedOp<(Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt), Tensor> =
+    TypedOp::new("aten::slice", "Tensor");
 static UNSQUEEZE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze", "");
 static ALIAS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::alias", "");
 static INDEX: TypedOp<(Tensor, Vec<Option<Tensor>>), Tensor> = TypedOp::new("aten::index", "Tensor");
-static INDEX_PUT_: TypedOp<(Tensor, Vec<Option<Tensor>>, Tensor, bool), Tensor> = TypedOp::new("aten::index_put_", "");
+static INDEX_PUT_: TypedOp<(Tensor, Vec<Option<Tensor>>, Tensor, bool), Tensor> =
+    TypedOp::new("aten::index_put_", "");
 static COPY_: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::copy_", "");
 static FILL_SCALAR_: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::fill_", "Scalar");
 static FILL_TENSOR_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fill_", "Tensor");
@@ -75,7 +77,8 @@ fn slice(tensor: &Tensor, dim: i64, slice: &Bound<'_, PyAny>) -> Res<Tensor> {
         // `:` changes nothing.
         return Ok(tensor.clone());
     }
-    let (start, stop, step) = (SymInt::from(start as i64), SymInt::from(stop as i64), SymInt::from(step as i64));
+    let (start, stop, step) =
+        (SymInt::from(start as i64), SymInt::from(stop as i64), SymInt::from(step as i64));
     Ok(SLICE.call((tensor, dim, Some(&start), Some(&stop), &step))?)
 }
 
@@ -217,7 +220,12 @@ fn is_tuple_like(index: &Bound<'_, PyAny>) -> Res<bool> {
     }
     for i in 0..len {
         let item = index.get_item(i)?;
-        if tensor::get(&item).is_some() || item.is_instance_of::<PySlice>() || is_index_sequence(&item) || is_ellipsis(&item) || item.is_none() {
+        if tensor::get(&item).is_some()
+            || item.is_instance_of::<PySlice>()
+            || is_index_sequence(&item)
+            || is_ellipsis(&item)
+            || item.is_none()
+        {
             return Ok(true);
         }
     }
@@ -284,10 +292,14 @@ fn get_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>) -> Res<Te
 }
 
 /// `x[index]`
-pub(crate) unsafe extern "C" fn subscript(object: *mut ffi::PyObject, index: *mut ffi::PyObject) -> *mut ffi::PyObject {
+pub(crate) unsafe extern "C" fn subscript(
+    object: *mut ffi::PyObject,
+    index: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type and a live object.
-        let (py, object, index_object) = unsafe { (token(), borrow(token(), object), borrow(token(), index)) };
+        let (py, object, index_object) =
+            unsafe { (token(), borrow(token(), object), borrow(token(), index)) };
         let Some(tensor) = tensor::get(&object) else {
             return Err(PyTypeError::new_err("the tensor has not been initialized").into());
         };
@@ -339,8 +351,12 @@ fn without_leading_ones(value: &Tensor) -> Res<Tensor> {
 fn copy_to(destination: &Tensor, value: &NewValue) -> Res<()> {
     match value {
         NewValue::Number(number) => FILL_SCALAR_.call((destination, number))?,
-        NewValue::Tensor(value) if value.dim() == 0 && value.is_cpu() => FILL_TENSOR_.call((destination, value))?,
-        NewValue::Tensor(value) if value.dim() <= destination.dim() => COPY_.call((destination, value, false))?,
+        NewValue::Tensor(value) if value.dim() == 0 && value.is_cpu() => {
+            FILL_TENSOR_.call((destination, value))?
+        }
+        NewValue::Tensor(value) if value.dim() <= destination.dim() => {
+            COPY_.call((destination, value, false))?
+        }
         NewValue::Tensor(value) => COPY_.call((destination, &without_leading_ones(value)?, false))?,
     };
     Ok(())

@@ -3,6 +3,8 @@
 //! It makes the tensor type and the operator callables, turns Python arguments into stacks and results into objects, and
 //! maps errors to exceptions. What can be written in Python without cost is in `python/ptr`.
 
+#![allow(non_snake_case)] // the library's file is `_C`, PyTorch's name for it
+
 mod abi_capsule;
 mod autograd;
 mod convert;
@@ -63,8 +65,9 @@ fn fill(module: &Bound<'_, PyModule>) -> Res<()> {
     abi_capsule::register(module)
 }
 
-/// `ptr._C`
+/// The module `ptr._C`.
 #[pymodule]
-fn _C(module: &Bound<'_, PyModule>) -> PyResult<()> {
+#[pyo3(name = "_C")]
+fn extension(module: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(fill(module)?)
 }

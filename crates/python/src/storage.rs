@@ -32,7 +32,10 @@ impl PyStorage {
     /// The bytes, for reading.
     fn bytes(&self) -> Res<&[u8]> {
         if self.storage.device().type_ != DeviceType::CPU {
-            let text = format!("UntypedStorage: reading bytes needs a storage on the CPU, got one on {}", self.storage.device());
+            let text = format!(
+                "UntypedStorage: reading bytes needs a storage on the CPU, got one on {}",
+                self.storage.device()
+            );
             return Err(c10::Error::not_implemented(text).into());
         }
         let len = self.storage.nbytes();
@@ -85,7 +88,9 @@ impl PyStorage {
             None => c10::Device::new(DeviceType::CPU, -1),
         };
         let allocator = c10::get_allocator(device.type_)?;
-        let make = |nbytes| Ok::<_, crate::raw::Raised>(PyStorage { storage: Storage::new(nbytes, allocator, true)? });
+        let make = |nbytes| {
+            Ok::<_, crate::raw::Raised>(PyStorage { storage: Storage::new(nbytes, allocator, true)? })
+        };
         let Some(size) = size else { return make(0) };
         if scalar::is_int_like(size) {
             return match usize::try_from(scalar::to_i64(size)?) {
@@ -144,7 +149,11 @@ impl PyStorage {
     }
     /// Copies the bytes of another storage.
     #[pyo3(signature = (source, non_blocking = None))]
-    fn copy_<'py>(slf: Bound<'py, Self>, source: &Bound<'py, PyAny>, non_blocking: Option<bool>) -> Res<Bound<'py, Self>> {
+    fn copy_<'py>(
+        slf: Bound<'py, Self>,
+        source: &Bound<'py, PyAny>,
+        non_blocking: Option<bool>,
+    ) -> Res<Bound<'py, Self>> {
         let _ = non_blocking;
         let Some(source) = extract(source) else {
             return Err(PyTypeError::new_err("copy_(): argument 'source' must be a storage").into());

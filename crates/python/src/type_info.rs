@@ -16,7 +16,11 @@ fn dtype_argument(function: &str, name: &str, position: usize, object: &Bound<'_
 
 /// The smallest dtype that both can be cast to.
 #[pyfunction]
-fn promote_types<'py>(py: Python<'py>, type1: &Bound<'py, PyAny>, type2: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+fn promote_types<'py>(
+    py: Python<'py>,
+    type1: &Bound<'py, PyAny>,
+    type2: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
     let a = dtype_argument("promote_types", "type1", 1, type1)?;
     let b = dtype_argument("promote_types", "type2", 2, type2)?;
     Ok(dtype::object(py, c10::promote_types(a, b)?))
@@ -32,13 +36,27 @@ fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> Res<bool> {
 
 /// The dtype that an operation of the two inputs, tensors or numbers, gives.
 #[pyfunction]
-fn result_type<'py>(py: Python<'py>, tensor1: &Bound<'py, PyAny>, tensor2: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+fn result_type<'py>(
+    py: Python<'py>,
+    tensor1: &Bound<'py, PyAny>,
+    tensor2: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
     let mut state = ResultTypeState::default();
     for (position, object) in [tensor1, tensor2].into_iter().enumerate() {
         match tensor::get(object) {
             Some(tensor) => state.update(tensor)?,
-            None if scalar::number_kind(object).is_some() => state.update_scalar(&scalar::to_scalar(object)?)?,
-            None => return Err(wrong_type("result_type", "tensor", Some(position + 1), "Tensor or Number", object)),
+            None if scalar::number_kind(object).is_some() => {
+                state.update_scalar(&scalar::to_scalar(object)?)?
+            }
+            None => {
+                return Err(wrong_type(
+                    "result_type",
+                    "tensor",
+                    Some(position + 1),
+                    "Tensor or Number",
+                    object,
+                ))
+            }
         }
     }
     match state.result()? {

@@ -77,8 +77,8 @@ def test_parameter_list():
     m += ["text"]
     assert [n for n, _ in m.named_parameters()] == ["0", "1"] and m[2] == "text" and len(m[1:]) == 2
     assert repr(m) == (
-        "ParameterList(\n    (0): Parameter containing: [torch.float32 of size 2]\n"
-        "    (1): Parameter containing: [torch.float32 of size 1]\n    (2): Object of type: str\n)"
+        "ParameterList(\n    (0): Parameter containing: [ptr.float32 of size 2]\n"
+        "    (1): Parameter containing: [ptr.float32 of size 1]\n    (2): Object of type: str\n)"
     )
     with pytest.raises(RuntimeError, match="should not be called"):
         m()

@@ -1,6 +1,5 @@
 """Operators defined in Python."""
 
-
 import ptr as torch
 import pytest
 from ptr import library

@@ -10,7 +10,8 @@ pub use table::BINDINGS;
 pub struct Namespaces(u8);
 
 impl Namespaces {
-    /// Nowhere.
+    /// Nowhere: an overload that only its packet reaches.
+    #[allow(dead_code)] // in use only while some operator has such an overload
     pub const NONE: Namespaces = Namespaces(0);
     /// `ptr.<name>`
     pub const FUNCTION: Namespaces = Namespaces(1);

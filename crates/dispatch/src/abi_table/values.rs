@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use abi::{AbiStr, AbiTensor, AbiValue, Payload, Tag};
-use c10::{Error, Layout, MemoryFormat, Result, Tensor};
+use c10::{as_int_array_ref_slow_opt, Error, Layout, MemoryFormat, Result, Tensor};
 use num_complex::Complex64;
 
 use super::tensors;
@@ -32,6 +32,12 @@ pub(super) fn describe(value: &IValue) -> AbiValue {
         IValue::MemoryFormat(v) => int(Tag::MemoryFormat, *v as i64),
         IValue::Device(v) => int(Tag::Device, tensors::device_to_int(*v)),
         IValue::IntList(v) => list(Tag::IntList, v.as_ptr().cast(), v.len()),
+        // A symbolic size cannot cross; one that is a plain number is that number.
+        IValue::SymInt(v) => v.maybe_as_int().map_or_else(|| int(Tag::Other, 0), |v| int(Tag::Int, v)),
+        IValue::SymIntList(v) => match as_int_array_ref_slow_opt(v) {
+            Some(v) => list(Tag::IntList, v.as_ptr().cast(), v.len()),
+            None => int(Tag::Other, 0),
+        },
         IValue::DoubleList(v) => list(Tag::DoubleList, v.as_ptr().cast(), v.len()),
         IValue::TensorList(v) => list(Tag::TensorList, v.as_ptr().cast(), v.len()),
         IValue::OptionalTensorList(v) => list(Tag::TensorList, v.as_ptr().cast(), v.len()),

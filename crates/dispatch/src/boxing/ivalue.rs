@@ -364,7 +364,7 @@ impl IValue {
         if let IValue::Generator(g) = self {
             return g.key_set();
         }
-        self.for_each_tensor(&mut |t| keys = keys | t.key_set());
+        self.for_each_tensor(&mut |t| keys |= t.key_set());
         keys
     }
 }

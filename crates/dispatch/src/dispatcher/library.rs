@@ -130,7 +130,7 @@ impl Library {
             Some(_) => base.to_owned(),
             None => format!("{}::{base}", self.namespace),
         };
-        Ok(OperatorName { name: base.into(), overload: overload.into() })
+        Ok(OperatorName { name: base, overload: overload.to_owned() })
     }
 }
 

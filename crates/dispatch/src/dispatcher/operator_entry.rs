@@ -150,7 +150,7 @@ impl OperatorEntry {
         for key in std::iter::once(DispatchKey::Undefined).chain(DispatchKeySet::FULL.iter()) {
             let kernel = state.kernel_for(key, &registry.fallbacks);
             if !kernel.is_some_and(KernelFunction::is_fallthrough) {
-                non_fallthrough = non_fallthrough | DispatchKeySet::from_key(key.to_functionality_key());
+                non_fallthrough |= DispatchKeySet::from_key(key.to_functionality_key());
             }
             let pointer = kernel.map_or(std::ptr::null_mut(), |k| std::ptr::from_ref(k).cast_mut());
             self.table[DispatchKeySet::from_key(key).runtime_index()].store(pointer, Ordering::Release);

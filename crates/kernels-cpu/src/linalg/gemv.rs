@@ -68,6 +68,7 @@ fn by_columns<T: LinalgElement>(
         let factors: [T::Sum; 4] = std::array::from_fn(|i| {
             // SAFETY: an element of the vector.
             if i < wide {
+                // SAFETY: an element of the vector.
                 unsafe { x.get(0, group + i) }.widen()
             } else {
                 zero

@@ -136,6 +136,7 @@ fn each<T: Stored<Raw = T>>(samples: Samples, weight: Option<Vector>, out: Vecto
             let loss = match samples.class(i)? {
                 // SAFETY: a class within the input's bounds.
                 Some(class) => {
+                    // SAFETY: the sample exists, and its class was checked against the number of classes.
                     unsafe { samples.score(i, class).read::<T>() }.to_f64() * -weight_of::<T>(weight, class)
                 }
                 None => 0.0,

@@ -175,7 +175,8 @@ fn layer_norm_kernel(
     outs: &[Tensor],
 ) -> Result<()> {
     let n = normalized_shape.iter().product::<i64>() as usize;
-    let rows = if n == 0 { outs[1].numel()? as usize } else { input.numel()? as usize / n };
+    let rows =
+        (input.numel()? as usize).checked_div(n).map_or_else(|| outs[1].numel().map(|n| n as usize), Ok)?;
     dispatch!(input.dtype(), "LayerNormKernelImpl", FLOATING_AND_HALF, |T| {
         let (weight, bias) = (widened::<T>(weight, n)?, widened::<T>(bias, n)?);
         // Outputs of any strides, and statistics of any dtype, by way of contiguous ones.

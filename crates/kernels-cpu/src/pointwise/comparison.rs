@@ -87,12 +87,12 @@ comparison! {
 
 fn maximum_kernel(iter: &TensorIterator) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "maximum_kernel", ALL_AND_BOOL, |T| {
-        binary::<T, T, T>(iter, 1, |a, b| Ordered::maximum(a, b))
+        binary::<T, T, T>(iter, 1, Ordered::maximum)
     })
 }
 
 fn minimum_kernel(iter: &TensorIterator) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "minimum_kernel", ALL_AND_BOOL, |T| {
-        binary::<T, T, T>(iter, 1, |a, b| Ordered::minimum(a, b))
+        binary::<T, T, T>(iter, 1, Ordered::minimum)
     })
 }

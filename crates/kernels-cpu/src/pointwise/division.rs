@@ -163,14 +163,14 @@ fn div_mode_kernel(iter: &TensorIterator, rounding_mode: Option<&str>) -> Result
 fn div_floor_kernel(iter: &TensorIterator) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "div_floor_kernel", ALL, |T| {
         check_divisors::<T>(iter, 2)?;
-        binary::<T, T, T>(iter, 8, |a, b| Divide::div_floor(a, b))
+        binary::<T, T, T>(iter, 8, Divide::div_floor)
     })
 }
 
 fn remainder_kernel(iter: &TensorIterator) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "remainder_kernel", ALL, |T| {
         check_divisors::<T>(iter, 2)?;
-        binary::<T, T, T>(iter, 8, |a, b| Divide::remainder(a, b))
+        binary::<T, T, T>(iter, 8, Divide::remainder)
     })
 }
 

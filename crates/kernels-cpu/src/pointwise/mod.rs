@@ -16,11 +16,6 @@ mod sign;
 mod ternary;
 mod trigonometric;
 
-#[cfg(test)]
-pub(crate) mod kernels_for_tests {
-    pub(crate) use super::arithmetic::{add_kernel, mul_kernel};
-}
-
 /// Registers the family.
 pub(crate) fn register() {
     arithmetic::register();
@@ -36,4 +31,9 @@ pub(crate) fn register() {
     sign::register();
     ternary::register();
     trigonometric::register();
+}
+
+#[cfg(test)]
+pub(crate) mod kernels_for_tests {
+    pub(crate) use super::arithmetic::{add_kernel, mul_kernel};
 }

@@ -48,7 +48,7 @@ fn normal_kernel(iter: &TensorIterator, mean: f64, std: f64, generator: Option<&
                 }),
                 dtype => dispatch!(dtype, "normal_kernel_cpu", FLOATING_AND_HALF, |T| {
                     one_by_one::<T>(iter, generator, mean, std);
-                    Ok(())
+                    Result::<()>::Ok(())
                 })?,
             }
             return Ok(());
@@ -173,7 +173,7 @@ fn halves<T: Stored<Raw = T>>(out: &mut [T], engine: &mut Mt19937, mean: f64, st
     // Unlike the other dtypes', the elements after the last whole block draw no numbers before the tail does.
     let whole = out.len() / LANES * LANES;
     out[..whole].chunks_mut(BLOCK).for_each(&mut fill);
-    if out.len() % LANES != 0 {
+    if !out.len().is_multiple_of(LANES) {
         let tail = out.len() - LANES;
         fill(&mut out[tail..]);
     }

@@ -10,7 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::convert::scalar;
-use crate::raw::{getset, guard, guard_len, immortal, method_noargs, method_varargs, owned, token, Res, StaticType, TypeBuilder};
+use crate::raw::{
+    getset, guard, guard_len, immortal, method_noargs, method_varargs, owned, token, Res, StaticType,
+    TypeBuilder,
+};
 
 #[repr(C)]
 struct PyDevice {
@@ -72,7 +75,11 @@ pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Res<Device> {
         }
         return Ok(Device::checked(DeviceType::CUDA, index)?);
     }
-    Err(PyTypeError::new_err(format!("expected a device, a string or an int, got {}", object.get_type().name()?)).into())
+    Err(PyTypeError::new_err(format!(
+        "expected a device, a string or an int, got {}",
+        object.get_type().name()?
+    ))
+    .into())
 }
 
 unsafe extern "C" fn device_new(
@@ -90,7 +97,11 @@ unsafe extern "C" fn device_new(
         let mut type_ = args.get_item(0).ok();
         let mut index = args.get_item(1).ok();
         if args.len() > 2 {
-            return Err(PyTypeError::new_err(format!("device() takes at most 2 arguments ({} given)", args.len())).into());
+            return Err(PyTypeError::new_err(format!(
+                "device() takes at most 2 arguments ({} given)",
+                args.len()
+            ))
+            .into());
         }
         if let Some(kwargs) = kwargs {
             for (key, value) in kwargs.cast::<PyDict>()?.iter() {
@@ -106,7 +117,9 @@ unsafe extern "C" fn device_new(
             }
         }
         let Some(type_) = type_ else {
-            return Err(PyTypeError::new_err("device() missing 1 required positional argument: \"type\"").into());
+            return Err(
+                PyTypeError::new_err("device() missing 1 required positional argument: \"type\"").into()
+            );
         };
         if !is_device_like(&type_) {
             let text = format!(
@@ -118,7 +131,9 @@ unsafe extern "C" fn device_new(
         let mut device = extract(&type_)?;
         if let Some(index) = index.filter(|i| !i.is_none()) {
             if device.has_index() {
-                let text = format!("type (string) must not include an index because index was passed explicitly: {device}");
+                let text = format!(
+                    "type (string) must not include an index because index was passed explicitly: {device}"
+                );
                 return Err(PyRuntimeError::new_err(text).into());
             }
             let index: i64 = index.extract()?;
@@ -228,7 +243,10 @@ thread_local! {
     static SAVED_DEFAULTS: std::cell::RefCell<Vec<Option<Device>>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
-unsafe extern "C" fn device_exit(_object: *mut ffi::PyObject, _args: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn device_exit(
+    _object: *mut ffi::PyObject,
+    _args: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         if let Some(saved) = SAVED_DEFAULTS.with_borrow_mut(Vec::pop) {
             c10::set_default_device(saved);

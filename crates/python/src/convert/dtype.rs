@@ -62,7 +62,10 @@ unsafe fn of_self(object: *mut ffi::PyObject) -> Res<ScalarType> {
 
 macro_rules! flag {
     ($name:ident, $method:expr) => {
-        unsafe extern "C" fn $name(object: *mut ffi::PyObject, _: *mut std::ffi::c_void) -> *mut ffi::PyObject {
+        unsafe extern "C" fn $name(
+            object: *mut ffi::PyObject,
+            _: *mut std::ffi::c_void,
+        ) -> *mut ffi::PyObject {
             // SAFETY: CPython calls it with a dtype.
             guard(|| Ok(unsafe { ffi::PyBool_FromLong($method(of_self(object)?).into()) }))
         }

@@ -3,14 +3,19 @@
 use c10::{Error, ErrorKind};
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyAttributeError, PyImportError, PyIndexError, PyKeyError, PyNotImplementedError, PyOverflowError, PyRuntimeError,
-    PyTypeError, PyValueError,
+    PyAttributeError, PyImportError, PyIndexError, PyKeyError, PyNotImplementedError, PyOverflowError,
+    PyRuntimeError, PyTypeError, PyValueError,
 };
 use pyo3::prelude::*;
 
 create_exception!(ptr, OutOfMemoryError, PyRuntimeError, "Exception raised when a device is out of memory.");
 create_exception!(ptr._C, LinAlgError, PyRuntimeError, "Error raised by the linear algebra functions.");
-create_exception!(ptr.distributed, DistError, PyRuntimeError, "Exception raised when an error occurs in the distributed library.");
+create_exception!(
+    ptr.distributed,
+    DistError,
+    PyRuntimeError,
+    "Exception raised when an error occurs in the distributed library."
+);
 
 /// The exception that shows `error` to the user.
 #[cold]

@@ -10,7 +10,7 @@ use crate::raw::Res;
 use crate::tensor;
 
 /// A source of random numbers with a state of its own.
-#[pyclass(name = "Generator", module = "ptr", subclass, frozen, from_py_object)]
+#[pyclass(name = "Generator", module = "ptr._C", subclass, frozen, from_py_object)]
 #[derive(Clone)]
 pub(crate) struct PyGenerator {
     pub(crate) generator: Generator,

@@ -24,7 +24,11 @@ pub(crate) fn into_python(py: Python<'_>, value: IValue) -> Res<*mut ffi::PyObje
 }
 
 /// A list of the given items, each a new reference.
-pub(crate) fn list_of(py: Python<'_>, len: usize, mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>) -> Res<Bound<'_, PyAny>> {
+pub(crate) fn list_of(
+    py: Python<'_>,
+    len: usize,
+    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
+) -> Res<Bound<'_, PyAny>> {
     // SAFETY: a fresh list, whose items are all set or which is dropped with null items, which lists allow.
     unsafe {
         let list = owned(py, ffi::PyList_New(len as ffi::Py_ssize_t))?;
@@ -36,7 +40,11 @@ pub(crate) fn list_of(py: Python<'_>, len: usize, mut item: impl FnMut(usize) ->
 }
 
 /// A tuple of the given items, each a new reference.
-pub(crate) fn tuple_of(py: Python<'_>, len: usize, mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>) -> Res<Bound<'_, PyAny>> {
+pub(crate) fn tuple_of(
+    py: Python<'_>,
+    len: usize,
+    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
+) -> Res<Bound<'_, PyAny>> {
     // SAFETY: as for `list_of`.
     unsafe {
         let tuple = owned(py, ffi::PyTuple_New(len as ffi::Py_ssize_t))?;
@@ -55,15 +63,22 @@ pub(crate) fn into_bound(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>>
         IValue::None => py.None().into_bound(py),
         IValue::Tensor(t) => tensor::wrap_bound(py, t)?,
         IValue::Storage(s) => crate::storage::wrap(py, s)?,
-        IValue::Bool(_) | IValue::Int(_) | IValue::Double(_) | IValue::ComplexDouble(_) | IValue::SymInt(_)
-        | IValue::SymFloat(_) | IValue::SymBool(_) => scalar::scalar_to_python(py, &value.to_scalar()?)?,
+        IValue::Bool(_)
+        | IValue::Int(_)
+        | IValue::Double(_)
+        | IValue::ComplexDouble(_)
+        | IValue::SymInt(_)
+        | IValue::SymFloat(_)
+        | IValue::SymBool(_) => scalar::scalar_to_python(py, &value.to_scalar()?)?,
         IValue::String(s) => PyString::new(py, &s).into_any(),
         IValue::ScalarType(v) => dtype::object(py, v),
         IValue::Layout(v) => reference(layout::layout_new_ref(v))?,
         IValue::MemoryFormat(v) => reference(layout::memory_format_new_ref(v))?,
         IValue::Device(v) => device::object(py, v)?,
         IValue::Generator(generator) => Bound::new(py, generator::PyGenerator { generator })?.into_any(),
-        IValue::Stream(s) => PyTuple::new(py, [s.id(), i64::from(s.device().index), s.device_type() as i64])?.into_any(),
+        IValue::Stream(s) => {
+            PyTuple::new(py, [s.id(), i64::from(s.device().index), s.device_type() as i64])?.into_any()
+        }
         IValue::IntList(v) => PyList::new(py, v.iter())?.into_any(),
         IValue::SymIntList(v) => {
             list_of(py, v.len(), |i| Ok(scalar::sym_int_to_python(py, &v[i])?.into_ptr()))?

@@ -20,8 +20,12 @@ const ALL_LAYOUTS: [Layout; 8] = [
     Layout::SparseBsc,
     Layout::Jagged,
 ];
-const ALL_MEMORY_FORMATS: [MemoryFormat; 4] =
-    [MemoryFormat::Contiguous, MemoryFormat::Preserve, MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d];
+const ALL_MEMORY_FORMATS: [MemoryFormat; 4] = [
+    MemoryFormat::Contiguous,
+    MemoryFormat::Preserve,
+    MemoryFormat::ChannelsLast,
+    MemoryFormat::ChannelsLast3d,
+];
 
 /// The layout object, as a new reference.
 pub(crate) fn layout_new_ref(layout: Layout) -> *mut ffi::PyObject {

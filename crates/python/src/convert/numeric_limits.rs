@@ -111,7 +111,8 @@ impl FInfo {
         self.dtype.name()
     }
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let number = |v: f64| Ok::<_, PyErr>(v.into_pyobject(py)?.repr()?.to_string());
+        let number =
+            |v: f64| Ok::<_, PyErr>(v.into_pyobject(py)?.call_method1("__format__", ("g",))?.to_string());
         Ok(format!(
             "finfo(resolution={}, min={}, max={}, eps={}, smallest_normal={}, tiny={}, dtype={})",
             number(self.resolution())?,
@@ -157,7 +158,9 @@ impl IInfo {
         }
         if !dtype.is_integral(false) && !dtype.is_quantized() {
             let name = dtype.name();
-            let text = format!("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{name}'");
+            let text = format!(
+                "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{name}'"
+            );
             return Err(PyTypeError::new_err(text).into());
         }
         Ok(IInfo { dtype })

@@ -58,7 +58,9 @@ fn numpy_kind(object: &Bound<'_, PyAny>) -> Option<NumberKind> {
     let name = name.strip_prefix("numpy.")?;
     match name {
         "bool" | "bool_" => Some(NumberKind::Bool),
-        "longlong" | "ulonglong" | "intc" | "uintc" | "intp" | "uintp" | "long" | "ulong" => Some(NumberKind::Int),
+        "longlong" | "ulonglong" | "intc" | "uintc" | "intp" | "uintp" | "long" | "ulong" => {
+            Some(NumberKind::Int)
+        }
         "longdouble" | "half" => Some(NumberKind::Float),
         _ if name.starts_with("int") || name.starts_with("uint") => Some(NumberKind::Int),
         _ if name.starts_with("float") => Some(NumberKind::Float),
@@ -150,7 +152,8 @@ pub(crate) fn to_scalar(object: &Bound<'_, PyAny>) -> Res<Scalar> {
         None => match tensor::get(object) {
             Some(tensor) => tensor::item(tensor),
             None => {
-                Err(PyTypeError::new_err(format!("expected a number, got {}", object.get_type().name()?)).into())
+                Err(PyTypeError::new_err(format!("expected a number, got {}", object.get_type().name()?))
+                    .into())
             }
         },
     }

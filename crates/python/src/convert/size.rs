@@ -102,7 +102,11 @@ unsafe extern "C" fn size_repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject
     guard(|| {
         // SAFETY: CPython calls it with a Size, which is a tuple.
         let size = unsafe { crate::raw::borrow(token(), object) };
-        let items = size.cast::<PyTuple>()?.iter().map(|item| Ok(item.repr()?.to_string())).collect::<Res<Vec<_>>>()?;
+        let items = size
+            .cast::<PyTuple>()?
+            .iter()
+            .map(|item| Ok(item.repr()?.to_string()))
+            .collect::<Res<Vec<_>>>()?;
         Ok(pyo3::types::PyString::new(size.py(), &format!("ptr.Size([{}])", items.join(", "))).into_ptr())
     })
 }

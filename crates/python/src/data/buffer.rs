@@ -10,7 +10,12 @@ use crate::convert::warnings;
 use crate::raw::Res;
 
 /// A one-dimensional tensor that shares the object's memory from `offset` bytes on.
-pub(super) fn from_buffer(object: &Bound<'_, PyAny>, dtype: ScalarType, count: i64, offset: i64) -> Res<Tensor> {
+pub(super) fn from_buffer(
+    object: &Bound<'_, PyAny>,
+    dtype: ScalarType,
+    count: i64,
+    offset: i64,
+) -> Res<Tensor> {
     // SAFETY: a live object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
         return Err(PyValueError::new_err("object does not implement Python buffer protocol.").into());

@@ -1,6 +1,5 @@
 //! `ptr.tensor`, `ptr.as_tensor`, `ptr.from_numpy`, `ptr.frombuffer`.
 
-use autograd::variable;
 use c10::{Device, ScalarType};
 use pyo3::prelude::*;
 
@@ -54,7 +53,7 @@ fn tensor_function<'py>(
     let dtype = dtype_argument("tensor", dtype)?;
     let result = new_tensor(py, data, dtype, device_argument("tensor", device)?)?;
     if requires_grad {
-        variable::set_requires_grad(&result, true)?;
+        tensor::require_grad(&result)?;
     }
     tensor::wrap_bound(py, result)
 }
@@ -104,7 +103,7 @@ fn frombuffer<'py>(
     };
     let result = buffer::from_buffer(buffer, dtype, count, offset)?;
     if requires_grad {
-        variable::set_requires_grad(&result, true)?;
+        tensor::require_grad(&result)?;
     }
     tensor::wrap_bound(py, result)
 }

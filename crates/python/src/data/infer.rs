@@ -74,7 +74,12 @@ pub(super) fn dtype(data: &Bound<'_, PyAny>, depth: usize) -> Res<ScalarType> {
         // SAFETY: a live object.
         let (type_, plain) = unsafe {
             let p = item.as_ptr();
-            (ffi::Py_TYPE(p), ffi::PyFloat_CheckExact(p) != 0 || ffi::PyLong_CheckExact(p) != 0 || ffi::PyBool_Check(p) != 0)
+            (
+                ffi::Py_TYPE(p),
+                ffi::PyFloat_CheckExact(p) != 0
+                    || ffi::PyLong_CheckExact(p) != 0
+                    || ffi::PyBool_Check(p) != 0,
+            )
         };
         if plain && std::ptr::eq(type_, last_type) {
             continue;
@@ -98,13 +103,12 @@ fn leaf_dtype(data: &Bound<'_, PyAny>) -> Res<Option<ScalarType>> {
         return Ok(Some(tensor.dtype()));
     }
     // SAFETY: a live object.
-    let exact = unsafe { ffi::PyFloat_CheckExact(data.as_ptr()) != 0 || ffi::PyLong_CheckExact(data.as_ptr()) != 0 };
+    let exact =
+        unsafe { ffi::PyFloat_CheckExact(data.as_ptr()) != 0 || ffi::PyLong_CheckExact(data.as_ptr()) != 0 };
     if !exact {
-        // NumPy's numbers keep their dtype, except those that are Python floats too.
+        // NumPy's numbers keep their dtype.
         if let Some(dtype) = numpy::dtype_of(data)? {
-            // SAFETY: a live object.
-            let is_float = unsafe { ffi::PyFloat_Check(data.as_ptr()) != 0 };
-            return Ok(Some(if is_float { get_default_dtype() } else { dtype }));
+            return Ok(Some(dtype));
         }
     }
     Ok(scalar::number_kind(data).map(|kind| match kind {
@@ -123,7 +127,10 @@ impl<'py> Items<'py> {
     pub(super) fn new(sequence: &Bound<'py, PyAny>) -> Res<Items<'py>> {
         // SAFETY: a live object and a C string; a new reference comes back.
         let fast = unsafe {
-            crate::raw::owned(sequence.py(), ffi::PySequence_Fast(sequence.as_ptr(), c"not a sequence".as_ptr()))?
+            crate::raw::owned(
+                sequence.py(),
+                ffi::PySequence_Fast(sequence.as_ptr(), c"not a sequence".as_ptr()),
+            )?
         };
         Ok(Items(fast))
     }

@@ -28,7 +28,10 @@ pub(crate) fn bytes_to_tensor(bytes: &[u8]) -> Res<Tensor> {
 /// The contents of a tensor of bytes.
 pub(crate) fn tensor_to_bytes(tensor: &Tensor, function: &str) -> Res<Vec<u8>> {
     if tensor.dtype() != ScalarType::Byte || !tensor.is_cpu() || !tensor.is_contiguous() {
-        let text = format!("{function}(): expected a torch.ByteTensor on the CPU, got torch.{}", tensor.dtype().name());
+        let text = format!(
+            "{function}(): expected a torch.ByteTensor on the CPU, got torch.{}",
+            tensor.dtype().name()
+        );
         return Err(c10::Error::type_(text).into());
     }
     let len = tensor.numel()? as usize;

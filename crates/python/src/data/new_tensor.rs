@@ -12,7 +12,12 @@ use crate::raw::Res;
 use crate::tensor::{self, to, Target};
 
 /// A new tensor with the values of `data`: a number, nested sequences, an array or a tensor.
-pub(crate) fn new_tensor(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<ScalarType>, device: Option<Device>) -> Res<Tensor> {
+pub(crate) fn new_tensor(
+    py: Python<'_>,
+    data: &Bound<'_, PyAny>,
+    dtype: Option<ScalarType>,
+    device: Option<Device>,
+) -> Res<Tensor> {
     let device = device.or_else(c10::get_default_device);
     if let Some(tensor) = tensor::get(data) {
         let detached = autograd::variable::detach(tensor)?;
@@ -32,7 +37,9 @@ pub(crate) fn new_tensor(py: Python<'_>, data: &Bound<'_, PyAny>, dtype: Option<
         fill(data, &tensor, &sizes)?;
     }
     match device {
-        Some(device) if device.type_ != DeviceType::CPU => to(py, &tensor, Target { device: Some(device), ..Target::default() }),
+        Some(device) if device.type_ != DeviceType::CPU => {
+            to(py, &tensor, Target { device: Some(device), ..Target::default() })
+        }
         _ => Ok(tensor),
     }
 }
@@ -56,7 +63,10 @@ fn fill(data: &Bound<'_, PyAny>, tensor: &Tensor, sizes: &[i64]) -> Res<()> {
         ScalarType::ComplexFloat => store_rows::<Complex<f32>>,
         ScalarType::ComplexDouble => store_rows::<Complex<f64>>,
         other => {
-            let text = format!("tensor(): making a tensor of dtype torch.{} from Python numbers is not implemented", other.name());
+            let text = format!(
+                "tensor(): making a tensor of dtype torch.{} from Python numbers is not implemented",
+                other.name()
+            );
             return Err(c10::Error::not_implemented(text).into());
         }
     };
@@ -97,7 +107,9 @@ fn store_rows<T: Element>(data: &Bound<'_, PyAny>, sizes: &[i64], dim: usize, ne
 fn element<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
     // SAFETY: a live object; the exact types are checked first.
     unsafe {
-        if ffi::PyFloat_CheckExact(item.as_ptr()) != 0 && matches!(T::KIND, ElementKind::Floating | ElementKind::Complex) {
+        if ffi::PyFloat_CheckExact(item.as_ptr()) != 0
+            && matches!(T::KIND, ElementKind::Floating | ElementKind::Complex)
+        {
             return Ok(T::from_f64(ffi::PyFloat_AS_DOUBLE(item.as_ptr())));
         }
     }

@@ -224,7 +224,9 @@ fn api(py: Python<'_>) -> Res<&'static Api> {
     static MODULE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let capsule = MODULE.get_or_try_init(py, || {
         // NumPy 2 moved the module.
-        let module = py.import("numpy._core._multiarray_umath").or_else(|_| py.import("numpy.core._multiarray_umath"))?;
+        let module = py
+            .import("numpy._core._multiarray_umath")
+            .or_else(|_| py.import("numpy.core._multiarray_umath"))?;
         Ok::<_, PyErr>(module.getattr("_ARRAY_API")?.unbind())
     })?;
     // SAFETY: the capsule holds the table, whose entries have these types.
@@ -255,10 +257,13 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
     }
     let t = &array_tensor;
     let Some(number) = type_number(t.dtype()) else {
-        return Err(PyTypeError::new_err(format!("Got unsupported ScalarType {}", t.dtype().short_name())).into());
+        return Err(
+            PyTypeError::new_err(format!("Got unsupported ScalarType {}", t.dtype().short_name())).into()
+        );
     };
     let itemsize = t.item_size() as ffi::Py_ssize_t;
-    let sizes: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> = t.sizes()?.iter().map(|&s| s as ffi::Py_ssize_t).collect();
+    let sizes: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
+        t.sizes()?.iter().map(|&s| s as ffi::Py_ssize_t).collect();
     let strides: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
         t.strides()?.iter().map(|&s| s as ffi::Py_ssize_t * itemsize).collect();
     let storage = t.storage()?;

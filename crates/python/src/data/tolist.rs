@@ -17,7 +17,11 @@ pub(super) fn plain(py: Python<'_>, tensor: &Tensor) -> Res<Tensor> {
     let mut result = tensor.clone();
     if !result.is_cpu() {
         let device = Some(c10::Device::new(c10::DeviceType::CPU, -1));
-        result = to(py, &result, Target { device, memory_format: Some(MemoryFormat::Preserve), ..Target::default() })?;
+        result = to(
+            py,
+            &result,
+            Target { device, memory_format: Some(MemoryFormat::Preserve), ..Target::default() },
+        )?;
     }
     if result.is_conj() {
         result = RESOLVE_CONJ.call((&result,))?;
@@ -55,7 +59,11 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
         ScalarType::ComplexFloat => lists::<Complex<f32>>,
         ScalarType::ComplexDouble => lists::<Complex<f64>>,
         other => {
-            return Err(c10::Error::not_implemented(format!("tolist(): not implemented for torch.{}", other.name())).into())
+            return Err(c10::Error::not_implemented(format!(
+                "tolist(): not implemented for torch.{}",
+                other.name()
+            ))
+            .into())
         }
     };
     let as_bool = tensor.dtype() == ScalarType::Bool;
@@ -63,8 +71,15 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
 }
 
 /// The lists for the given dimensions of a strided tensor whose first element is at `data`.
-fn lists<T: Element>(py: Python<'_>, data: *const u8, sizes: &[i64], strides: &[i64], as_bool: bool) -> Res<*mut ffi::PyObject> {
-    let (Some((&size, sizes)), Some((&stride, strides))) = (sizes.split_first(), strides.split_first()) else {
+fn lists<T: Element>(
+    py: Python<'_>,
+    data: *const u8,
+    sizes: &[i64],
+    strides: &[i64],
+    as_bool: bool,
+) -> Res<*mut ffi::PyObject> {
+    let (Some((&size, sizes)), Some((&stride, strides))) = (sizes.split_first(), strides.split_first())
+    else {
         // SAFETY: the strides lead to elements of the tensor only.
         return number::<T>(unsafe { data.cast::<T>().read_unaligned() }, as_bool);
     };

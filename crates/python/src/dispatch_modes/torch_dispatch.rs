@@ -109,9 +109,8 @@ fn handlers<'py>(py: Python<'py>, values: &[dispatch::IValue]) -> Vec<Bound<'py,
         // SAFETY: while the lock is held an object in a tensor's slot is alive.
         let class = unsafe { Bound::<PyAny>::from_borrowed_ptr(py, object) }.get_type();
         // SAFETY: a live class.
-        if classes.iter().any(|c| c.is(&class))
-            || !unsafe { torch_function::has_torch_dispatch(class.as_type_ptr()) }
-        {
+        let dispatches = unsafe { torch_function::has_torch_dispatch(class.as_type_ptr()) };
+        if !dispatches || classes.iter().any(|c| c.is(&class)) {
             return;
         }
         let place =

@@ -202,7 +202,9 @@ fn doc(table: &OpTable) -> String {
     for overload in table.binding.overloads {
         for op in [overload.op, overload.out].into_iter().flatten() {
             let (base, name) = op.split_once('.').unwrap_or((op, ""));
-            if let Some(schema) = dispatch::Dispatcher::find_schema(base, name).and_then(|op| op.schema().ok()) {
+            if let Some(schema) =
+                dispatch::Dispatcher::find_schema(base, name).and_then(|op| op.schema().ok())
+            {
                 lines.push(schema.to_string());
             }
         }
@@ -273,24 +275,39 @@ impl SlotOp {
                 self.table.store(std::ptr::from_ref(*table).cast_mut(), Ordering::Relaxed);
                 Ok(table)
             }
-            None => Err(c10::Error::not_implemented(format!("the operator {} is not available", self.name)).into()),
+            None => {
+                Err(c10::Error::not_implemented(format!("the operator {} is not available", self.name))
+                    .into())
+            }
         }
     }
 
     /// Calls the method of `self_`. `Ok(None)` if it takes no such arguments.
-    pub(crate) fn call_method(&self, self_: &Bound<'_, PyAny>, args: &[*mut ffi::PyObject]) -> Res<Option<*mut ffi::PyObject>> {
+    pub(crate) fn call_method(
+        &self,
+        self_: &Bound<'_, PyAny>,
+        args: &[*mut ffi::PyObject],
+    ) -> Res<Option<*mut ffi::PyObject>> {
         let table = self.resolve()?;
         call::try_call(&mut Call::new(self_.py(), table, Some(self_.as_borrowed()), Args::positional(args)))
     }
 
     /// Calls the method, or raises.
-    pub(crate) fn call_method_or_raise(&self, self_: &Bound<'_, PyAny>, args: &[*mut ffi::PyObject]) -> Res<*mut ffi::PyObject> {
+    pub(crate) fn call_method_or_raise(
+        &self,
+        self_: &Bound<'_, PyAny>,
+        args: &[*mut ffi::PyObject],
+    ) -> Res<*mut ffi::PyObject> {
         let table = self.resolve()?;
         call::call(&mut Call::new(self_.py(), table, Some(self_.as_borrowed()), Args::positional(args)))
     }
 
     /// Calls the function. `Ok(None)` if it takes no such arguments.
-    pub(crate) fn call_function(&self, py: Python<'_>, args: &[*mut ffi::PyObject]) -> Res<Option<*mut ffi::PyObject>> {
+    pub(crate) fn call_function(
+        &self,
+        py: Python<'_>,
+        args: &[*mut ffi::PyObject],
+    ) -> Res<Option<*mut ffi::PyObject>> {
         let table = self.resolve()?;
         call::try_call(&mut Call::new(py, table, None, Args::positional(args)))
     }
@@ -313,7 +330,9 @@ fn make_type(py: Python<'_>, name: &'static std::ffi::CStr, method: bool) -> Res
         ])
         .methods([method_noargs(c"__reduce__", op_reduce)]);
     if method {
-        builder = builder.flags(ffi::Py_TPFLAGS_METHOD_DESCRIPTOR).slot(ffi::Py_tp_descr_get, descr_get as *const ());
+        builder = builder
+            .flags(ffi::Py_TPFLAGS_METHOD_DESCRIPTOR)
+            .slot(ffi::Py_tp_descr_get, descr_get as *const ());
     }
     builder.build(py, None)
 }
@@ -369,7 +388,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
             if !existing.contains(binding.name)? {
                 let name = CString::new(binding.name).map_err(PyErr::from)?;
                 // SAFETY: a live type and object.
-                if unsafe { ffi::PyObject_SetAttrString(tensor.as_ptr(), name.as_ptr(), callable.as_ptr()) } < 0 {
+                if unsafe { ffi::PyObject_SetAttrString(tensor.as_ptr(), name.as_ptr(), callable.as_ptr()) }
+                    < 0
+                {
                     // SAFETY: CPython has set the exception.
                     return Err(unsafe { Raised::already_set() });
                 }

@@ -1,6 +1,6 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{DispatchKeySet, StoragePin, Tensor};
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, StoragePin, Tensor};
 use dispatch::{IValue, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -40,7 +40,12 @@ pub(crate) fn call(call: &mut Call<'_, '_>) -> Res<*mut ffi::PyObject> {
     }
 }
 
-fn run_parsed(py: Python<'_>, table: &OpTable, parsed: &Parsed<'_>, mut stack: Stack) -> Res<*mut ffi::PyObject> {
+fn run_parsed(
+    py: Python<'_>,
+    table: &OpTable,
+    parsed: &Parsed<'_>,
+    mut stack: Stack,
+) -> Res<*mut ffi::PyObject> {
     let signature = parsed.signature;
     if let Some(index) = signature.factory_device {
         if stack[index].is_none() {
@@ -57,18 +62,28 @@ fn run_parsed(py: Python<'_>, table: &OpTable, parsed: &Parsed<'_>, mut stack: S
             op
         }
     };
-    run(py, op, &mut stack)?;
+    {
+        // Filling a fresh tensor is no modification: it starts at version 0, without history.
+        let _guard =
+            (signature.is_factory && parsed.out.is_none()).then(AutoDispatchBelowADInplaceOrView::new);
+        run(py, op, &mut stack)?;
+    }
     warnings::emit_pending()?;
     if parsed.requires_grad {
         if let Some(IValue::Tensor(result)) = stack.last() {
-            autograd::variable::set_requires_grad(result, true)?;
+            crate::tensor::require_grad(result)?;
         }
     }
     wrap_returns(py, table, stack)
 }
 
 /// The stack of the `out=` form.
-fn with_outputs(table: &OpTable, signature: &Signature, out: &IValue, stack: &Stack) -> Res<(OperatorHandle, Stack)> {
+fn with_outputs(
+    table: &OpTable,
+    signature: &Signature,
+    out: &IValue,
+    stack: &Stack,
+) -> Res<(OperatorHandle, Stack)> {
     let Some((op, sources)) = &signature.out else {
         return Err(PyTypeError::new_err(format!("{}() takes no argument 'out'", table.name())).into());
     };
@@ -172,12 +187,12 @@ fn is_large(stack: &Stack) -> bool {
         match value {
             IValue::Tensor(t) => {
                 numel = numel.saturating_add(t.numel().unwrap_or(0));
-                keys = keys | t.key_set();
+                keys |= t.key_set();
             }
             IValue::TensorList(list) => {
                 for t in list.iter() {
                     numel = numel.saturating_add(t.numel().unwrap_or(0));
-                    keys = keys | t.key_set();
+                    keys |= t.key_set();
                 }
             }
             _ => {}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use c10::{DispatchKeySet, DispatchKey, ScalarType, SymInt, Tensor, TensorImpl};
+use c10::{DispatchKey, DispatchKeySet, ScalarType, SymInt, Tensor, TensorImpl};
 use dispatch::schema::Type;
 use dispatch::IValue;
 use pyo3::exceptions::PyTypeError;
@@ -23,7 +23,13 @@ use crate::tensor;
 ///
 /// Nothing here has side effects, so a call can be tried against one signature after another.
 #[inline]
-pub(super) fn convert(param: &Param, number: usize, object: &Bound<'_, PyAny>, context: &mut Context, value: &mut IValue) -> Res<bool> {
+pub(super) fn convert(
+    param: &Param,
+    number: usize,
+    object: &Bound<'_, PyAny>,
+    context: &mut Context,
+    value: &mut IValue,
+) -> Res<bool> {
     // The most frequent case first: a plain tensor.
     if let Kind::Tensor { numbers } = param.kind {
         if tensor::is_exact(object) {
@@ -37,7 +43,12 @@ pub(super) fn convert(param: &Param, number: usize, object: &Bound<'_, PyAny>, c
     convert_rest(param, number, object, context, value)
 }
 
-fn convert_other_to_tensor(numbers: bool, object: &Bound<'_, PyAny>, context: &mut Context, value: &mut IValue) -> Res<bool> {
+fn convert_other_to_tensor(
+    numbers: bool,
+    object: &Bound<'_, PyAny>,
+    context: &mut Context,
+    value: &mut IValue,
+) -> Res<bool> {
     if numbers {
         if let Some(kind) = scalar::number_kind(object) {
             *value = IValue::Tensor(wrapped_number(object, kind)?);
@@ -82,7 +93,13 @@ fn wrapped_number(object: &Bound<'_, PyAny>, kind: NumberKind) -> Res<Tensor> {
     Ok(tensor)
 }
 
-fn convert_rest(param: &Param, number: usize, object: &Bound<'_, PyAny>, context: &mut Context, value: &mut IValue) -> Res<bool> {
+fn convert_rest(
+    param: &Param,
+    number: usize,
+    object: &Bound<'_, PyAny>,
+    context: &mut Context,
+    value: &mut IValue,
+) -> Res<bool> {
     let converted: Option<IValue> = match &param.kind {
         Kind::Tensor { .. } => None,
         Kind::Int => int(object)?.map(IValue::Int),
@@ -149,7 +166,9 @@ fn int(object: &Bound<'_, PyAny>) -> Res<Option<i64>> {
         return scalar::to_i64(object).map(Some);
     }
     match tensor::get(object) {
-        Some(t) if is_number_tensor(t) && t.dtype().is_integral(false) => Ok(Some(tensor::item(t)?.to_i64()?)),
+        Some(t) if is_number_tensor(t) && t.dtype().is_integral(false) => {
+            Ok(Some(tensor::item(t)?.to_i64()?))
+        }
         _ => Ok(None),
     }
 }
@@ -184,12 +203,21 @@ pub(super) fn sequence<'py>(object: &Bound<'py, PyAny>) -> Option<SmallVec<[Boun
     object.cast::<PyList>().ok().map(|list| list.iter().collect())
 }
 
-fn list<T>(object: &Bound<'_, PyAny>, item: impl Fn(&Bound<'_, PyAny>) -> Res<Option<T>>) -> Res<Option<Vec<T>>> {
+fn list<T>(
+    object: &Bound<'_, PyAny>,
+    item: impl Fn(&Bound<'_, PyAny>) -> Res<Option<T>>,
+) -> Res<Option<Vec<T>>> {
     let Some(items) = sequence(object) else { return Ok(None) };
     items.iter().map(item).collect()
 }
 
-fn int_list(param: &Param, broadcast: usize, symbolic: bool, object: &Bound<'_, PyAny>, context: &mut Context) -> Res<Option<IValue>> {
+fn int_list(
+    param: &Param,
+    broadcast: usize,
+    symbolic: bool,
+    object: &Bound<'_, PyAny>,
+    context: &mut Context,
+) -> Res<Option<IValue>> {
     if let Some(items) = sequence(object) {
         let Some(first) = items.first() else { return Ok(Some(ints_to_value(std::iter::empty(), symbolic))) };
         if !is_int_item(first) {
@@ -213,7 +241,12 @@ pub(super) fn is_int_item(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// The values of a list of integers, whose first item is known to be one.
-pub(super) fn unpack_ints(function: &str, param: &str, items: &[Bound<'_, PyAny>], symbolic: bool) -> Res<IValue> {
+pub(super) fn unpack_ints(
+    function: &str,
+    param: &str,
+    items: &[Bound<'_, PyAny>],
+    symbolic: bool,
+) -> Res<IValue> {
     let mut values = SmallVec::<[i64; 8]>::with_capacity(items.len());
     for (i, item) in items.iter().enumerate() {
         match int(item)? {
@@ -243,9 +276,10 @@ fn ints_to_value(values: impl Iterator<Item = i64>, symbolic: bool) -> IValue {
 #[cold]
 fn not_a_tensor(item: &Bound<'_, PyAny>, index: usize, number: usize) -> crate::raw::Raised {
     match item.get_type().name() {
-        Ok(name) => {
-            PyTypeError::new_err(format!("expected Tensor as element {index} in argument {number}, but got {name}")).into()
-        }
+        Ok(name) => PyTypeError::new_err(format!(
+            "expected Tensor as element {index} in argument {number}, but got {name}"
+        ))
+        .into(),
         Err(error) => error.into(),
     }
 }
@@ -271,7 +305,11 @@ fn tensor_list(number: usize, object: &Bound<'_, PyAny>, context: &mut Context) 
     Ok(Some(IValue::TensorList(items.iter().filter_map(|item| tensor::get(item).cloned()).collect())))
 }
 
-fn optional_tensor_list(number: usize, object: &Bound<'_, PyAny>, context: &mut Context) -> Res<Option<IValue>> {
+fn optional_tensor_list(
+    number: usize,
+    object: &Bound<'_, PyAny>,
+    context: &mut Context,
+) -> Res<Option<IValue>> {
     let Some(items) = sequence(object) else { return Ok(None) };
     for (i, item) in items.iter().enumerate() {
         if tensor::is_exact(item) || item.is_none() {

@@ -42,7 +42,10 @@ fn explain(call: &mut Call<'_, '_>, signatures: &[Signature]) -> Res<String> {
             let unmatched = unmatched_keywords(call, signature)?;
             if unmatched.is_empty() {
                 let types = given_types(call, Some(signature))?;
-                let _ = writeln!(text, "      didn't match because some of the arguments have invalid types: {types}");
+                let _ = writeln!(
+                    text,
+                    "      didn't match because some of the arguments have invalid types: {types}"
+                );
             } else {
                 let _ = writeln!(
                     text,
@@ -86,7 +89,11 @@ fn explain_one(call: &mut Call<'_, '_>, signature: &Signature) -> Res<String> {
                 .collect();
             // The plural is the wrong way round in PyTorch, and programs match on it.
             let plural = if missing.len() == 1 { "s" } else { "" };
-            format!("{name}() missing {} required positional argument{plural}: {}", missing.len(), missing.join(", "))
+            format!(
+                "{name}() missing {} required positional argument{plural}: {}",
+                missing.len(),
+                missing.join(", ")
+            )
         }
         Err(Misfit::WrongType { param, object, keyword, position }) => {
             wrong_type(call, signature, param, object, keyword, position)?
@@ -173,7 +180,8 @@ fn given_types(call: &mut Call<'_, '_>, signature: Option<&Signature>) -> Res<St
             let mut value = dispatch::IValue::None;
             let fits = match param {
                 Some(param) => {
-                    (param.allow_none && object.is_none()) || convert(param, i, &object, &mut call.context, &mut value)?
+                    (param.allow_none && object.is_none())
+                        || convert(param, i, &object, &mut call.context, &mut value)?
                 }
                 None => false,
             };

@@ -50,7 +50,12 @@ impl PyOperatorHandle {
     }
 
     #[pyo3(signature = (*args, **kwargs))]
-    fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> Res<Bound<'py, PyAny>> {
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Res<Bound<'py, PyAny>> {
         call_boxed(py, self.op, args, kwargs, |stack| call::run(py, self.op, stack))
     }
 
@@ -97,7 +102,10 @@ pub(crate) fn call_boxed<'py>(
             None => match &argument.default {
                 Some(default) => signature::default_value(default, &argument.ty)?,
                 None => {
-                    let text = format!("{}() is missing value for argument '{}'. Declaration: {schema}", schema.name, argument.name);
+                    let text = format!(
+                        "{}() is missing value for argument '{}'. Declaration: {schema}",
+                        schema.name, argument.name
+                    );
                     return Err(PyRuntimeError::new_err(text).into());
                 }
             },
@@ -105,7 +113,10 @@ pub(crate) fn call_boxed<'py>(
     }
     if args.len() > schema.num_positional() || used < kwargs.map_or(0, |k| k.len()) {
         let given = args.len() + kwargs.map_or(0, |k| k.len());
-        let text = format!("{}() got unknown or too many arguments ({given} given). Declaration: {schema}", schema.name);
+        let text = format!(
+            "{}() got unknown or too many arguments ({given} given). Declaration: {schema}",
+            schema.name
+        );
         return Err(PyRuntimeError::new_err(text).into());
     }
     run(&mut stack)?;
@@ -126,7 +137,12 @@ fn list_return(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>> {
 }
 
 /// One argument. The value must be of the schema's type; numbers stand for tensors, as in PyTorch.
-fn argument_value(schema: &FunctionSchema, argument: &Argument, i: usize, object: &Bound<'_, PyAny>) -> Res<IValue> {
+fn argument_value(
+    schema: &FunctionSchema,
+    argument: &Argument,
+    i: usize,
+    object: &Bound<'_, PyAny>,
+) -> Res<IValue> {
     match convert_alone(&argument.ty, i, object)? {
         Some(value) => Ok(value),
         None => {

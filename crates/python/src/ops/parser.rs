@@ -40,12 +40,17 @@ impl<'a> Args<'a> {
 
     /// The value of the keyword argument with one of the given names.
     #[inline]
-    fn find(&self, names: &mut dyn Iterator<Item = *mut ffi::PyObject>, by_text: bool) -> Option<*mut ffi::PyObject> {
+    fn find(
+        &self,
+        names: &mut dyn Iterator<Item = *mut ffi::PyObject>,
+        by_text: bool,
+    ) -> Option<*mut ffi::PyObject> {
         for name in names {
             for i in 0..self.num_keywords() {
                 let keyword = self.keyword(i);
                 // SAFETY: both are strings.
-                if std::ptr::eq(keyword, name) || (by_text && unsafe { ffi::PyUnicode_Compare(keyword, name) } == 0) {
+                let same_text = || unsafe { ffi::PyUnicode_Compare(keyword, name) } == 0;
+                if std::ptr::eq(keyword, name) || (by_text && same_text()) {
                     return Some(self.values[self.num_positional + i]);
                 }
             }
@@ -107,7 +112,12 @@ pub(super) enum Misfit {
 }
 
 impl<'a, 'py> Call<'a, 'py> {
-    pub(crate) fn new(py: Python<'py>, table: &'a OpTable, self_: Option<Borrowed<'a, 'py, PyAny>>, args: Args<'a>) -> Self {
+    pub(crate) fn new(
+        py: Python<'py>,
+        table: &'a OpTable,
+        self_: Option<Borrowed<'a, 'py, PyAny>>,
+        args: Args<'a>,
+    ) -> Self {
         Call { py, table, self_, args, context: Context::new(table.name()) }
     }
 
@@ -118,7 +128,11 @@ impl<'a, 'py> Call<'a, 'py> {
 
     /// Puts the arguments onto the stack as the first signature that fits wants them.
     #[inline]
-    pub(super) fn parse<'s>(&mut self, signatures: &'s [Signature], stack: &mut Stack) -> Res<Option<Parsed<'s>>> {
+    pub(super) fn parse<'s>(
+        &mut self,
+        signatures: &'s [Signature],
+        stack: &mut Stack,
+    ) -> Res<Option<Parsed<'s>>> {
         for signature in signatures {
             if let Ok(parsed) = self.try_signature(signature, stack, false)? {
                 return Ok(Some(parsed));
@@ -186,8 +200,11 @@ impl<'a, 'py> Call<'a, 'py> {
                         // Stays None.
                     } else if convert(param, i, &borrowed, &mut self.context, &mut value)? {
                         // Converted.
-                    } else if signature.varargs_ints && position == 0 && !is_keyword && is_int_item(&borrowed) {
-                        let Kind::IntList { symbolic, .. } = param.kind else { return Ok(Err(Misfit::ExtraPositional)) };
+                    } else if signature.varargs_ints && position == 0 && !is_keyword && is_int_item(&borrowed)
+                    {
+                        let Kind::IntList { symbolic, .. } = param.kind else {
+                            return Ok(Err(Misfit::ExtraPositional));
+                        };
                         let items: SmallVec<[Bound<'_, PyAny>; 8]> = args.values[..nargs]
                             .iter()
                             // SAFETY: as above.
@@ -196,7 +213,12 @@ impl<'a, 'py> Call<'a, 'py> {
                         value = unpack_ints(self.function_name(), param.text, &items, symbolic)?;
                         position = nargs - 1;
                     } else {
-                        return Ok(Err(Misfit::WrongType { param: i, object, keyword: is_keyword, position }));
+                        return Ok(Err(Misfit::WrongType {
+                            param: i,
+                            object,
+                            keyword: is_keyword,
+                            position,
+                        }));
                     }
                     if is_keyword {
                         keywords_left -= 1;

@@ -84,7 +84,8 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
             .zip(fields.cast::<PyTuple>()?.iter())
             .map(|(value, field)| Ok::<_, Raised>(format!("{field}={}", value.repr()?)))
             .collect::<Res<_>>()?;
-        Ok(PyString::new(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n"))).into_ptr())
+        Ok(PyString::new(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n")))
+            .into_ptr())
     })
 }
 
@@ -95,7 +96,9 @@ fn _return_type<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyAny>> {
     match binding {
         // SAFETY: types made here live for ever.
         Some(binding) => Ok(unsafe { borrow(py, type_of(py, binding)?.cast()) }.to_owned()),
-        None => Err(c10::Error::attribute(format!("module 'ptr.return_types' has no attribute '{name}'")).into()),
+        None => {
+            Err(c10::Error::attribute(format!("module 'ptr.return_types' has no attribute '{name}'")).into())
+        }
     }
 }
 

@@ -173,8 +173,8 @@ pub(super) struct Signature {
     pub(super) varargs_ints: bool,
     /// The number of the `device` argument, for factories that take no tensor.
     pub(super) factory_device: Option<usize>,
-    /// The first returns with names, if the plain form returns several values.
-    pub(super) num_returns: usize,
+    /// Whether it is a function that makes a tensor, and no method.
+    pub(super) is_factory: bool,
 }
 
 // SAFETY: the addresses are of interned strings that live for ever and are only compared.
@@ -195,7 +195,12 @@ fn numpy_names(name: &str) -> &'static [&'static str] {
 
 impl Signature {
     /// The signature of one overload.
-    pub(super) fn new(py: Python<'_>, binding: &Binding, overload: &Overload, method: bool) -> Result<Signature> {
+    pub(super) fn new(
+        py: Python<'_>,
+        binding: &Binding,
+        overload: &Overload,
+        method: bool,
+    ) -> Result<Signature> {
         let op = overload.op.map(find).transpose()?;
         let out_op = if method { None } else { overload.out.map(find).transpose()? };
         let Some(main) = op.or(out_op) else {
@@ -212,7 +217,8 @@ impl Signature {
         if let Some(out_op) = out_op {
             let outs = out_op.schema()?.out_arguments().count();
             // PyTorch names `out` before the tensor options.
-            let place = params.iter().position(|p| p.keyword_only && p.text == "dtype").unwrap_or(params.len());
+            let place =
+                params.iter().position(|p| p.keyword_only && p.text == "dtype").unwrap_or(params.len());
             params.insert(place, Param::out(py, outs, op.is_some()));
         }
         let takes_requires_grad = binding.takes_requires_grad && schema.has_tensor_options();
@@ -233,8 +239,12 @@ impl Signature {
             max_positional,
             min_args: params.iter().filter(|p| p.default.is_none()).count(),
             varargs_ints: max_positional == 1 && matches!(params[0].kind, Kind::IntList { .. }),
-            factory_device: if takes_requires_grad && !takes_tensor { schema.argument_index("device") } else { None },
-            num_returns: schema.returns.len(),
+            factory_device: if takes_requires_grad && !takes_tensor {
+                schema.argument_index("device")
+            } else {
+                None
+            },
+            is_factory: takes_requires_grad && !method,
             params,
         })
     }
@@ -256,7 +266,10 @@ fn out_sources(plain: &FunctionSchema, out: &FunctionSchema) -> Result<Vec<OutSo
                 return Ok(OutSource::Out(outs - 1));
             }
             let index = plain.argument_index(&argument.name).ok_or_else(|| {
-                c10::Error::internal(format!("{}: argument {} has no counterpart in {}", out.name, argument.name, plain.name))
+                c10::Error::internal(format!(
+                    "{}: argument {} has no counterpart in {}",
+                    out.name, argument.name, plain.name
+                ))
             })?;
             Ok(OutSource::Argument(index))
         })
@@ -264,7 +277,13 @@ fn out_sources(plain: &FunctionSchema, out: &FunctionSchema) -> Result<Vec<OutSo
 }
 
 impl Param {
-    fn of_argument(py: Python<'_>, argument: &'static Argument, index: usize, method: bool, numbers: bool) -> Result<Param> {
+    fn of_argument(
+        py: Python<'_>,
+        argument: &'static Argument,
+        index: usize,
+        method: bool,
+        numbers: bool,
+    ) -> Result<Param> {
         let text = if argument.name == "self" && !method { "input" } else { argument.name.as_str() };
         let default = match &argument.default {
             Some(default) => Some(default_value(default, &argument.ty)?),
@@ -339,8 +358,12 @@ pub(crate) fn default_value(default: &DefaultValue, ty: &Type) -> Result<IValue>
         DefaultValue::Bool(v) => IValue::Bool(*v),
         DefaultValue::Int(v) => match ty {
             Type::Float => IValue::Double(*v as f64),
-            Type::ScalarType => u8::try_from(*v).map_or(IValue::None, |v| ScalarType::try_from(v).ok().into()),
-            Type::MemoryFormat => i8::try_from(*v).map_or(IValue::None, |v| MemoryFormat::try_from(v).ok().into()),
+            Type::ScalarType => {
+                u8::try_from(*v).map_or(IValue::None, |v| ScalarType::try_from(v).ok().into())
+            }
+            Type::MemoryFormat => {
+                i8::try_from(*v).map_or(IValue::None, |v| MemoryFormat::try_from(v).ok().into())
+            }
             Type::Layout => i8::try_from(*v).map_or(IValue::None, |v| Layout::try_from(v).ok().into()),
             _ => IValue::Int(*v),
         },
@@ -378,8 +401,12 @@ fn list_default(default: &DefaultValue, element: &Type, size: Option<u32>) -> Re
     Ok(match element {
         Type::Int => IValue::IntList(ints().collect::<Result<_>>()?),
         Type::SymInt => IValue::SymIntList(ints().map(|v| Ok(v?.into())).collect::<Result<_>>()?),
-        Type::Float => IValue::DoubleList(items.iter().map(|d| default_value(d, element)?.to_double()).collect::<Result<_>>()?),
-        Type::Bool => IValue::BoolList(items.iter().map(|d| default_value(d, element)?.to_bool()).collect::<Result<_>>()?),
+        Type::Float => IValue::DoubleList(
+            items.iter().map(|d| default_value(d, element)?.to_double()).collect::<Result<_>>()?,
+        ),
+        Type::Bool => IValue::BoolList(
+            items.iter().map(|d| default_value(d, element)?.to_bool()).collect::<Result<_>>()?,
+        ),
         Type::Tensor => IValue::TensorList(std::sync::Arc::from([])),
         _ => IValue::List(std::sync::Arc::new(
             items.iter().map(|d| default_value(d, element)).collect::<Result<_>>()?,

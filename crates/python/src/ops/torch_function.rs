@@ -74,7 +74,9 @@ pub(crate) unsafe fn has_torch_dispatch(type_: *mut ffi::PyTypeObject) -> bool {
     // SAFETY: as the caller says.
     unsafe {
         let found = _PyType_Lookup(type_, NAME_DISPATCH.load(Ordering::Relaxed));
-        !found.is_null() && !std::ptr::eq(found, DISABLED_DISPATCH.load(Ordering::Relaxed)) && ffi::Py_IsNone(found) == 0
+        !found.is_null()
+            && !std::ptr::eq(found, DISABLED_DISPATCH.load(Ordering::Relaxed))
+            && ffi::Py_IsNone(found) == 0
     }
 }
 
@@ -144,7 +146,8 @@ pub(crate) unsafe fn handle_method(
     // SAFETY: arguments live as long as the call.
     let at = |i: usize| unsafe { borrow(py, *args.add(i)) }.to_owned();
     let nargs = nargs as usize;
-    let positional = PyTuple::new(py, std::iter::once(object.clone()).chain((0..nargs).map(at)).collect::<Vec<_>>())?;
+    let positional =
+        PyTuple::new(py, std::iter::once(object.clone()).chain((0..nargs).map(at)).collect::<Vec<_>>())?;
     let kwargs = PyDict::new(py);
     if !keywords.is_null() {
         // SAFETY: a tuple of names, as above.

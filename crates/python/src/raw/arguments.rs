@@ -28,28 +28,42 @@ pub(crate) unsafe fn unpack<'a, 'py, const N: usize>(
     if nargs > positional {
         let plural = if positional == 1 { "" } else { "s" };
         let were = if nargs == 1 { "was" } else { "were" };
-        let text = format!("{function}() takes from 0 to {positional} positional argument{plural} but {nargs} {were} given");
+        let text = format!(
+            "{function}() takes from 0 to {positional} positional argument{plural} but {nargs} {were} given"
+        );
         return Err(PyTypeError::new_err(text).into());
     }
     for (i, value) in values.iter_mut().enumerate().take(nargs) {
         // SAFETY: the caller keeps the arguments alive during the call.
         *value = Some(unsafe { borrow(py, *args.add(i)) });
     }
-    // SAFETY: a tuple of strings or null, with as many values behind the positional ones.
-    let num_keywords = if keywords.is_null() { 0 } else { unsafe { ffi::PyTuple_GET_SIZE(keywords) as usize } };
+    let num_keywords = match keywords.is_null() {
+        true => 0,
+        // SAFETY: a tuple of strings, with as many values behind the positional ones.
+        false => unsafe { ffi::PyTuple_GET_SIZE(keywords) as usize },
+    };
     for k in 0..num_keywords {
         // SAFETY: as above.
         let (name, value) = unsafe {
-            (borrow(py, ffi::PyTuple_GET_ITEM(keywords, k as ffi::Py_ssize_t)), borrow(py, *args.add(nargs + k)))
+            (
+                borrow(py, ffi::PyTuple_GET_ITEM(keywords, k as ffi::Py_ssize_t)),
+                borrow(py, *args.add(nargs + k)),
+            )
         };
         let name = name.cast::<PyString>()?.to_str()?.to_owned();
         match names.iter().position(|n| *n == name) {
             Some(i) if values[i].is_none() => values[i] = Some(value),
             Some(_) => {
-                return Err(PyTypeError::new_err(format!("{function}() got multiple values for argument '{name}'")).into())
+                return Err(PyTypeError::new_err(format!(
+                    "{function}() got multiple values for argument '{name}'"
+                ))
+                .into())
             }
             None => {
-                return Err(PyTypeError::new_err(format!("{function}() got an unexpected keyword argument '{name}'")).into())
+                return Err(PyTypeError::new_err(format!(
+                    "{function}() got an unexpected keyword argument '{name}'"
+                ))
+                .into())
             }
         }
     }
@@ -58,16 +72,31 @@ pub(crate) unsafe fn unpack<'a, 'py, const N: usize>(
 
 /// The error for an argument of the wrong type.
 #[cold]
-pub(crate) fn wrong_type(function: &str, argument: &str, position: Option<usize>, expected: &str, object: &Bound<'_, PyAny>) -> super::Raised {
+pub(crate) fn wrong_type(
+    function: &str,
+    argument: &str,
+    position: Option<usize>,
+    expected: &str,
+    object: &Bound<'_, PyAny>,
+) -> super::Raised {
     let place = position.map(|p| format!(" (position {p})")).unwrap_or_default();
     match object.get_type().name() {
-        Ok(found) => PyTypeError::new_err(format!("{function}(): argument '{argument}'{place} must be {expected}, not {found}")).into(),
+        Ok(found) => PyTypeError::new_err(format!(
+            "{function}(): argument '{argument}'{place} must be {expected}, not {found}"
+        ))
+        .into(),
         Err(error) => error.into(),
     }
 }
 
 /// A flag that is true or false and nothing else.
-pub(crate) fn flag(function: &str, argument: &str, position: Option<usize>, object: Option<&Bound<'_, PyAny>>, default: bool) -> Res<bool> {
+pub(crate) fn flag(
+    function: &str,
+    argument: &str,
+    position: Option<usize>,
+    object: Option<&Bound<'_, PyAny>>,
+    default: bool,
+) -> Res<bool> {
     match object {
         None => Ok(default),
         Some(object) => match object.cast::<pyo3::types::PyBool>() {

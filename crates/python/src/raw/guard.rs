@@ -34,12 +34,6 @@ impl Raised {
     pub(crate) fn fetch(self, py: Python<'_>) -> PyErr {
         PyErr::fetch(py)
     }
-
-    /// The exception as an engine error, to travel through the core.
-    #[cold]
-    pub(crate) fn into_core(self) -> c10::Error {
-        Python::attach(|py| errors::to_core(self.fetch(py)))
-    }
 }
 
 impl From<c10::Error> for Raised {

@@ -33,7 +33,10 @@ pub(crate) unsafe fn token<'py>() -> Python<'py> {
 ///
 /// `object` is a live object for as long as the result is used.
 #[inline(always)]
-pub(crate) unsafe fn borrow<'a, 'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Borrowed<'a, 'py, PyAny> {
+pub(crate) unsafe fn borrow<'a, 'py>(
+    py: Python<'py>,
+    object: *mut ffi::PyObject,
+) -> Borrowed<'a, 'py, PyAny> {
     // SAFETY: passed on to the caller.
     unsafe { Borrowed::from_ptr(py, object) }
 }

@@ -27,14 +27,16 @@ pub(crate) struct Singletons<const N: usize> {
 impl<const N: usize> Singletons<N> {
     /// Not made yet.
     pub(crate) const fn new() -> Singletons<N> {
-        Singletons {
-            type_: StaticType::new(),
-            objects: [const { AtomicPtr::new(std::ptr::null_mut()) }; N],
-        }
+        Singletons { type_: StaticType::new(), objects: [const { AtomicPtr::new(std::ptr::null_mut()) }; N] }
     }
 
     /// Makes the type.
-    pub(crate) fn make_type(&self, py: Python<'_>, builder: fn(&'static CStr) -> TypeBuilder, name: &'static CStr) -> Res<()> {
+    pub(crate) fn make_type(
+        &self,
+        py: Python<'_>,
+        builder: fn(&'static CStr) -> TypeBuilder,
+        name: &'static CStr,
+    ) -> Res<()> {
         let type_ = builder(name)
             .slot(ffi::Py_tp_repr, singleton_repr as *const ())
             .methods([method_noargs(c"__reduce__", singleton_reduce)])
@@ -105,7 +107,10 @@ unsafe extern "C" fn singleton_repr(object: *mut ffi::PyObject) -> *mut ffi::PyO
 }
 
 /// A string: pickle and copy then look the object up by name in its type's module.
-unsafe extern "C" fn singleton_reduce(object: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn singleton_reduce(
+    object: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     // SAFETY: called by CPython with an instance, whose name lives for ever.
     unsafe {
         let name = (*object.cast::<PySingleton>()).name;

@@ -79,7 +79,11 @@ impl TypeBuilder {
     }
 
     /// Makes the type.
-    pub(crate) fn build(mut self, py: Python<'_>, base: Option<*mut ffi::PyTypeObject>) -> Res<*mut ffi::PyTypeObject> {
+    pub(crate) fn build(
+        mut self,
+        py: Python<'_>,
+        base: Option<*mut ffi::PyTypeObject>,
+    ) -> Res<*mut ffi::PyTypeObject> {
         if !self.methods.is_empty() {
             self.methods.push(ffi::PyMethodDef::zeroed());
             let methods = Box::leak(self.methods.into_boxed_slice()).as_mut_ptr();
@@ -128,7 +132,13 @@ impl TypeBuilder {
 
 /// An attribute; without a setter it is read-only.
 pub(crate) fn getset(name: &'static CStr, get: ffi::getter, set: Option<ffi::setter>) -> ffi::PyGetSetDef {
-    ffi::PyGetSetDef { name: name.as_ptr(), get: Some(get), set, doc: std::ptr::null(), closure: std::ptr::null_mut() }
+    ffi::PyGetSetDef {
+        name: name.as_ptr(),
+        get: Some(get),
+        set,
+        doc: std::ptr::null(),
+        closure: std::ptr::null_mut(),
+    }
 }
 
 /// A method without arguments.
@@ -142,7 +152,11 @@ pub(crate) fn method_varargs(name: &'static CStr, f: ffi::PyCFunction) -> ffi::P
 }
 
 /// A method with any arguments; more flags (`METH_CLASS`, `METH_STATIC`) may be given.
-pub(crate) fn method_kw(name: &'static CStr, f: ffi::PyCFunctionWithKeywords, flags: c_int) -> ffi::PyMethodDef {
+pub(crate) fn method_kw(
+    name: &'static CStr,
+    f: ffi::PyCFunctionWithKeywords,
+    flags: c_int,
+) -> ffi::PyMethodDef {
     method(
         name,
         ffi::PyMethodDefPointer { PyCFunctionWithKeywords: f },
@@ -151,7 +165,11 @@ pub(crate) fn method_kw(name: &'static CStr, f: ffi::PyCFunctionWithKeywords, fl
 }
 
 /// A method with any arguments and the fast calling convention; more flags may be given.
-pub(crate) fn method_fast(name: &'static CStr, f: ffi::PyCFunctionFastWithKeywords, flags: c_int) -> ffi::PyMethodDef {
+pub(crate) fn method_fast(
+    name: &'static CStr,
+    f: ffi::PyCFunctionFastWithKeywords,
+    flags: c_int,
+) -> ffi::PyMethodDef {
     method(
         name,
         ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: f },

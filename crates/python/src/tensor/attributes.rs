@@ -24,7 +24,10 @@ static FILL_: TypedOp<(Tensor, c10::Scalar), Tensor> = TypedOp::new("aten::fill_
 /// Defines a getter. The body sees the interpreter and the tensor.
 macro_rules! getter {
     ($name:ident, $text:literal, |$py:ident, $tensor:ident| $body:expr) => {
-        pub(super) unsafe extern "C" fn $name(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
+        pub(super) unsafe extern "C" fn $name(
+            object: *mut ffi::PyObject,
+            _: *mut c_void,
+        ) -> *mut ffi::PyObject {
             guard(|| {
                 // SAFETY: CPython calls getters of the type with its instances.
                 let ($py, $tensor) = unsafe {
@@ -95,7 +98,11 @@ fn set_part(part: &TypedOp<(Tensor,), Tensor>, tensor: &Tensor, value: &Bound<'_
 
 macro_rules! part_setter {
     ($name:ident, $part:expr, $text:literal) => {
-        unsafe extern "C" fn $name(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+        unsafe extern "C" fn $name(
+            object: *mut ffi::PyObject,
+            value: *mut ffi::PyObject,
+            _: *mut c_void,
+        ) -> std::ffi::c_int {
             guard_int(|| {
                 if value.is_null() {
                     return Err(PyRuntimeError::new_err(concat!("cannot delete ", $text)).into());
@@ -120,7 +127,11 @@ unsafe extern "C" fn get_dict(object: *mut ffi::PyObject, closure: *mut c_void) 
     }
 }
 
-unsafe extern "C" fn set_dict(object: *mut ffi::PyObject, value: *mut ffi::PyObject, closure: *mut c_void) -> std::ffi::c_int {
+unsafe extern "C" fn set_dict(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    closure: *mut c_void,
+) -> std::ffi::c_int {
     // SAFETY: as above.
     unsafe {
         object::track(object);

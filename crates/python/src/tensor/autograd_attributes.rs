@@ -41,7 +41,12 @@ getter!(cdata, "_cdata", |_py, t| int_ref(t.as_ptr() as i64));
 getter!(grad_fn, "grad_fn", |py, t| match variable::grad_fn(t)? {
     None => Ok(py.None().into_ptr()),
     Some(node) => match GRAD_FN_WRAPPER.get() {
-        Some(wrap) => wrap(py, node),
+        Some(wrap) => {
+            // Whoever has the node can make it refer to the tensor, and the collector must see that cycle.
+            // SAFETY: the object of this very tensor.
+            unsafe { object::track(t.pyobj().cast()) };
+            wrap(py, node)
+        }
         None => Err(c10::Error::not_implemented("grad_fn: graph nodes are not available in Python").into()),
     },
 });
@@ -53,7 +58,20 @@ getter!(grad, "grad", |py, t| {
     ivalue::into_python(py, grad.into())
 });
 
-unsafe extern "C" fn set_requires_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+/// Makes a fresh tensor require gradients, as the argument `requires_grad=True` asks.
+pub(crate) fn require_grad(tensor: &c10::Tensor) -> Res<()> {
+    if !variable::is_differentiable_type(tensor.dtype()) {
+        let text = "Only Tensors of floating point and complex dtype can require gradients";
+        return Err(PyRuntimeError::new_err(text).into());
+    }
+    Ok(variable::set_requires_grad(tensor, true)?)
+}
+
+unsafe extern "C" fn set_requires_grad(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    _: *mut c_void,
+) -> std::ffi::c_int {
     guard_int(|| {
         // SAFETY: CPython calls setters of the type with its instances and a live value or null.
         let tensor = unsafe { of_self(object) };
@@ -62,13 +80,19 @@ unsafe extern "C" fn set_requires_grad(object: *mut ffi::PyObject, value: *mut f
             // SAFETY: as above.
             false => unsafe { borrow(token(), value) }.cast::<PyBool>().ok().map(|v| v.is_true()),
         };
-        let Some(flag) = flag else { return Err(PyRuntimeError::new_err("requires_grad must be a bool").into()) };
+        let Some(flag) = flag else {
+            return Err(PyRuntimeError::new_err("requires_grad must be a bool").into());
+        };
         variable::set_requires_grad(tensor, flag)?;
         Ok(0)
     })
 }
 
-unsafe extern "C" fn set_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+unsafe extern "C" fn set_grad(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    _: *mut c_void,
+) -> std::ffi::c_int {
     guard_int(|| {
         // SAFETY: CPython calls setters of the type with its instances and a live value or null.
         let tensor = unsafe { of_self(object) };
@@ -83,7 +107,8 @@ unsafe extern "C" fn set_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObj
                 Some(grad) => Some(grad.clone()),
                 None => {
                     let found = value.get_type().name()?;
-                    let text = format!("assigned grad expected to be a Tensor or None but got grad of type {found}");
+                    let text =
+                        format!("assigned grad expected to be a Tensor or None but got grad of type {found}");
                     return Err(PyTypeError::new_err(text).into());
                 }
             },
@@ -93,16 +118,25 @@ unsafe extern "C" fn set_grad(object: *mut ffi::PyObject, value: *mut ffi::PyObj
     })
 }
 
-unsafe extern "C" fn set_data(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+unsafe extern "C" fn set_data(
+    object: *mut ffi::PyObject,
+    value: *mut ffi::PyObject,
+    _: *mut c_void,
+) -> std::ffi::c_int {
     guard_int(|| {
         if value.is_null() {
-            return Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!").into());
+            return Err(PyRuntimeError::new_err(
+                "Deleting tensor data is not allowed. Delete tensor instead!",
+            )
+            .into());
         }
         // SAFETY: CPython calls setters of the type with its instances and a live value.
         let (tensor, value) = unsafe { (of_self(object), borrow(token(), value)) };
         let Some(new_data) = object::get(&value) else {
             let found = value.get_type().name()?;
-            return Err(PyTypeError::new_err(format!("Variable data has to be a tensor, but got {found}")).into());
+            return Err(
+                PyTypeError::new_err(format!("Variable data has to be a tensor, but got {found}")).into()
+            );
         };
         variable::set_data(tensor, new_data)?;
         Ok(0)
@@ -122,10 +156,15 @@ macro_rules! held_reference {
             }
         }
 
-        unsafe extern "C" fn $set(object: *mut ffi::PyObject, value: *mut ffi::PyObject, _: *mut c_void) -> std::ffi::c_int {
+        unsafe extern "C" fn $set(
+            object: *mut ffi::PyObject,
+            value: *mut ffi::PyObject,
+            _: *mut c_void,
+        ) -> std::ffi::c_int {
             // SAFETY: CPython calls it with a tensor and a live value or null; the old reference is given up last.
             unsafe {
-                let value = if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
+                let value =
+                    if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
                 ffi::Py_XINCREF(value);
                 let old = std::mem::replace(&mut (*object.cast::<PyTensor>()).$field, value);
                 object::track(object);
@@ -153,6 +192,10 @@ pub(super) fn table() -> [ffi::PyGetSetDef; 13] {
         getset(c"_base", base, None),
         getset(c"_cdata", cdata, None),
         getset(c"_backward_hooks", backward_hooks, Some(set_backward_hooks)),
-        getset(c"_post_accumulate_grad_hooks", post_accumulate_grad_hooks, Some(set_post_accumulate_grad_hooks)),
+        getset(
+            c"_post_accumulate_grad_hooks",
+            post_accumulate_grad_hooks,
+            Some(set_post_accumulate_grad_hooks),
+        ),
     ]
 }

@@ -47,7 +47,13 @@ fn legacy_sizes(args: &Bound<'_, PyTuple>) -> Res<Option<Vec<i64>>> {
 }
 
 /// `Tensor()`, `Tensor(2, 3)`, `Tensor([1, 2])`, `Tensor(other)`, all of the given dtype.
-fn legacy_tensor(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, dtype: ScalarType, default: Device) -> Res<Tensor> {
+fn legacy_tensor(
+    py: Python<'_>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+    dtype: ScalarType,
+    default: Device,
+) -> Res<Tensor> {
     let mut device = default;
     let mut data = None;
     for (name, value) in kwargs.iter().flat_map(|k| k.iter()) {
@@ -56,7 +62,10 @@ fn legacy_tensor(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
             "device" => {}
             "data" | "other" | "size" => data = Some(value),
             other => {
-                return Err(PyTypeError::new_err(format!("new() received an unexpected keyword argument '{other}'")).into())
+                return Err(PyTypeError::new_err(format!(
+                    "new() received an unexpected keyword argument '{other}'"
+                ))
+                .into())
             }
         }
     }
@@ -64,7 +73,8 @@ fn legacy_tensor(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
         Some(data) => PyTuple::new(py, args.iter().chain(std::iter::once(data.clone())).collect::<Vec<_>>())?,
         None => args.clone(),
     };
-    let place = |tensor: Tensor| conversions::to(py, &tensor, Target { device: Some(device), ..Target::default() });
+    let place =
+        |tensor: Tensor| conversions::to(py, &tensor, Target { device: Some(device), ..Target::default() });
     if let Some(sizes) = legacy_sizes(&args)? {
         let sizes = if args.is_empty() { vec![0] } else { sizes };
         c10::check_sizes_nonnegative(&sizes)?;
@@ -72,7 +82,8 @@ fn legacy_tensor(py: Python<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Boun
     }
     let data = args.get_item(0)?;
     if args.len() > 1 {
-        let names: Vec<String> = args.iter().map(|a| Ok(a.get_type().name()?.to_string())).collect::<Res<_>>()?;
+        let names: Vec<String> =
+            args.iter().map(|a| Ok(a.get_type().name()?.to_string())).collect::<Res<_>>()?;
         let text = format!(
             "new() received an invalid combination of arguments - got ({}), but expected one of:\n * (*, torch.device device = None)\n \
              * (torch.Storage storage)\n * (Tensor other)\n * (tuple of ints size, *, torch.device device = None)\n \
@@ -195,7 +206,10 @@ pub(super) unsafe extern "C" fn make_subclass(
         let class = named.class()?;
         let data = named.get(Some(1), "data")?;
         let Some(source) = data.as_ref().and_then(|d| object::get(d)) else {
-            return Err(PyTypeError::new_err("_make_subclass(): argument 'data' (position 2) must be Tensor").into());
+            return Err(PyTypeError::new_err(
+                "_make_subclass(): argument 'data' (position 2) must be Tensor",
+            )
+            .into());
         };
         let tensor = source.shallow_copy_and_detach(source.version_counter(), true)?;
         if named.flag(Some(2), "require_grad")? {
@@ -222,7 +236,9 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
             let text = "_make_wrapper_subclass(): cls must define __torch_dispatch__";
             return Err(PyTypeError::new_err(text).into());
         }
-        let ints = |value: Bound<'_, PyAny>| value.try_iter()?.map(|v| scalar::to_i64(&v?)).collect::<Res<Vec<i64>>>();
+        let ints = |value: Bound<'_, PyAny>| {
+            value.try_iter()?.map(|v| scalar::to_i64(&v?)).collect::<Res<Vec<i64>>>()
+        };
         let Some(sizes) = named.get(Some(1), "size")? else {
             let text = "_make_wrapper_subclass() missing 1 required positional arguments: \"size\"";
             return Err(PyTypeError::new_err(text).into());

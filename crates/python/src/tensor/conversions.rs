@@ -13,7 +13,16 @@ use crate::convert::{device, dtype, layout, warnings};
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::{method_fast, Res};
 
-type ToArgs = (Tensor, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>, bool, bool, Option<MemoryFormat>);
+type ToArgs = (
+    Tensor,
+    Option<ScalarType>,
+    Option<Layout>,
+    Option<Device>,
+    Option<bool>,
+    bool,
+    bool,
+    Option<MemoryFormat>,
+);
 static TO: TypedOp<ToArgs, Tensor> = TypedOp::new("aten::to", "dtype_layout");
 
 /// Where and as what a tensor is wanted.
@@ -32,7 +41,9 @@ impl Target {
         let device = tensor.device();
         !self.copy
             && self.dtype.is_none_or(|d| d == tensor.dtype())
-            && self.device.is_none_or(|d| d == device || (d.type_ == device.type_ && (!d.has_index() || !device.has_index())))
+            && self.device.is_none_or(|d| {
+                d == device || (d.type_ == device.type_ && (!d.has_index() || !device.has_index()))
+            })
             && match self.memory_format {
                 None | Some(MemoryFormat::Preserve) => true,
                 Some(format) => tensor.suggest_memory_format() == format && tensor.is_contiguous_in(format),
@@ -89,11 +100,8 @@ fn memory_format_argument(function: &str, object: Option<&Bound<'_, PyAny>>) -> 
 
 #[cold]
 fn no_such_to(args: &[Option<Borrowed<'_, '_, PyAny>>]) -> Res<Target> {
-    let names: Vec<String> = args
-        .iter()
-        .flatten()
-        .map(|a| Ok(a.get_type().name()?.to_string()))
-        .collect::<Res<_>>()?;
+    let names: Vec<String> =
+        args.iter().flatten().map(|a| Ok(a.get_type().name()?.to_string())).collect::<Res<_>>()?;
     Err(PyTypeError::new_err(format!(
         "to() received an invalid combination of arguments - got ({}), but expected one of:\n \
          * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n \
@@ -136,7 +144,9 @@ unsafe fn to_arguments(
         }
         let (values, positions) = if dtype_first {
             let names = ["dtype", "non_blocking", "copy", "memory_format", "device"];
-            let Ok([dtype, non_blocking, copy, format, device]) = unpack(py, "to", names, 3, args, nargs, keywords) else {
+            let Ok([dtype, non_blocking, copy, format, device]) =
+                unpack(py, "to", names, 3, args, nargs, keywords)
+            else {
                 ffi::PyErr_Clear();
                 return no_such_to(&[first]);
             };
@@ -220,7 +230,8 @@ fn _parse_to<'py>(
     let names = pyo3::types::PyTuple::new(py, names)?;
     let pointers: Vec<*mut ffi::PyObject> = values.iter().map(|v| v.as_ptr()).collect();
     // SAFETY: `values` and `names` live until the end.
-    let target = unsafe { to_arguments(py, pointers.as_ptr(), args.len() as ffi::Py_ssize_t, names.as_ptr())? };
+    let target =
+        unsafe { to_arguments(py, pointers.as_ptr(), args.len() as ffi::Py_ssize_t, names.as_ptr())? };
     let none = || py.None().into_bound(py);
     let device = match target.device {
         Some(d) => device::object(py, d)?,
@@ -282,18 +293,30 @@ method!(cpu, "cpu", ["memory_format"], 1, |py, t, _object, [format]| {
     object::wrap(to(py, t, Target { device, memory_format, ..Target::default() })?)
 });
 
-method!(cuda, "cuda", ["device", "non_blocking", "memory_format"], 2, |py, t, _object, [device, non_blocking, format]| {
-    let device = match device.filter(|d| !d.is_none()) {
-        Some(object) => device::extract(&object)?,
-        None => Device::new(DeviceType::CUDA, -1),
-    };
-    if device.type_ != DeviceType::CUDA {
-        return Err(PyValueError::new_err(format!("Invalid device, must be cuda device, got {device}")).into());
+method!(
+    cuda,
+    "cuda",
+    ["device", "non_blocking", "memory_format"],
+    2,
+    |py, t, _object, [device, non_blocking, format]| {
+        let device = match device.filter(|d| !d.is_none()) {
+            Some(object) => device::extract(&object)?,
+            None => Device::new(DeviceType::CUDA, -1),
+        };
+        if device.type_ != DeviceType::CUDA {
+            return Err(
+                PyValueError::new_err(format!("Invalid device, must be cuda device, got {device}")).into()
+            );
+        }
+        let non_blocking = flag("cuda", "non_blocking", Some(2), non_blocking.as_deref(), false)?;
+        let memory_format = memory_format_argument("cuda", format.as_deref())?;
+        object::wrap(to(
+            py,
+            t,
+            Target { device: Some(device), non_blocking, memory_format, ..Target::default() },
+        )?)
     }
-    let non_blocking = flag("cuda", "non_blocking", Some(2), non_blocking.as_deref(), false)?;
-    let memory_format = memory_format_argument("cuda", format.as_deref())?;
-    object::wrap(to(py, t, Target { device: Some(device), non_blocking, memory_format, ..Target::default() })?)
-});
+);
 
 /// The type string of older versions (`"torch.FloatTensor"`).
 pub(crate) fn type_string(tensor: &Tensor) -> String {
@@ -332,7 +355,9 @@ method!(tensor_type, "type", ["dtype", "non_blocking"], 2, |py, t, _object, [typ
             Ok(class) => format!("torch.{}", class.name()?),
             Err(_) => match type_.cast::<PyString>() {
                 Ok(text) => text.to_str()?.to_owned(),
-                Err(_) => return Err(PyTypeError::new_err("dtype must be a type, str, or dtype object").into()),
+                Err(_) => {
+                    return Err(PyTypeError::new_err("dtype must be a type, str, or dtype object").into())
+                }
             },
         };
         match parse_type_string(&text) {

@@ -20,22 +20,23 @@ pub(crate) fn set_python_dispatch(dispatch: PythonDispatch) {
 
 struct CPython;
 
-/// Runs `body` with the interpreter's lock, taking it only if the thread does not have it.
-///
-/// # Safety
-///
-/// The interpreter is initialized.
+/// Runs `body` with the interpreter's lock, taking it only if the thread does not have it. In a process that is shutting
+/// down nothing is run: what the engine still holds is leaked, which is harmless.
 #[inline]
-unsafe fn with_lock<R>(body: impl FnOnce() -> R) -> R {
-    // SAFETY: as the caller says; the state is released on the thread that got it.
+fn with_lock<R>(body: impl FnOnce() -> R) -> Option<R> {
+    // SAFETY: asks about this thread; the lock is taken only while there is an interpreter, and given back on the
+    // thread that got it.
     unsafe {
         if ffi::PyGILState_Check() != 0 {
-            return body();
+            return Some(body());
+        }
+        if ffi::Py_IsInitialized() == 0 {
+            return None;
         }
         let state = ffi::PyGILState_Ensure();
         let result = body();
         ffi::PyGILState_Release(state);
-        result
+        Some(result)
     }
 }
 
@@ -45,47 +46,42 @@ impl PyInterpreter for CPython {
     }
 
     unsafe fn incref(&self, pyobj: *mut c_void) {
-        // SAFETY: the object is alive; a process that is shutting down leaks instead.
-        unsafe {
-            if ffi::Py_IsInitialized() != 0 {
-                with_lock(|| ffi::Py_INCREF(pyobj.cast()));
-            }
-        }
+        // SAFETY: the caller says that the object is alive.
+        with_lock(|| unsafe { ffi::Py_INCREF(pyobj.cast()) });
     }
 
     unsafe fn decref(&self, pyobj: *mut c_void) {
-        // SAFETY: the caller owns the reference; a process that is shutting down leaks instead.
-        unsafe {
-            if ffi::Py_IsInitialized() != 0 {
-                with_lock(|| ffi::Py_DECREF(pyobj.cast()));
-            }
-        }
+        // SAFETY: the caller gives up a reference that it owns.
+        with_lock(|| unsafe { ffi::Py_DECREF(pyobj.cast()) });
     }
 
     fn try_incref(&self, slot: &PyObjectSlot) -> bool {
-        // SAFETY: under the lock an object in the slot is alive: deallocation clears the slot first.
-        unsafe {
-            if ffi::Py_IsInitialized() == 0 {
-                return false;
-            }
-            with_lock(|| {
-                let object = slot.get().cast::<ffi::PyObject>();
+        with_lock(|| {
+            let object = slot.get().cast::<ffi::PyObject>();
+            // SAFETY: under the lock an object in the slot is alive: deallocation clears the slot first.
+            unsafe {
                 if object.is_null() || ffi::Py_REFCNT(object) == 0 {
                     return false;
                 }
                 ffi::Py_INCREF(object);
-                true
-            })
-        }
+            }
+            true
+        })
+        .unwrap_or(false)
     }
 
     fn dispatch(&self, op: &dyn Any, stack: &mut dyn Any) -> Result<()> {
-        let (Some(op), Some(stack)) = (op.downcast_ref::<OperatorHandle>(), stack.downcast_mut::<Stack>()) else {
-            return Err(Error::internal("a call at the Python key came with an unknown kind of operator or stack"));
+        let (Some(op), Some(stack)) = (op.downcast_ref::<OperatorHandle>(), stack.downcast_mut::<Stack>())
+        else {
+            return Err(Error::internal(
+                "a call at the Python key came with an unknown kind of operator or stack",
+            ));
         };
         match PYTHON_DISPATCH.get() {
             Some(dispatch) => dispatch(*op, stack),
-            None => Err(Error::not_implemented(format!("{}: __torch_dispatch__ is not available", op.name()))),
+            None => {
+                Err(Error::not_implemented(format!("{}: __torch_dispatch__ is not available", op.name())))
+            }
         }
     }
 

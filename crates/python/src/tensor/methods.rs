@@ -19,7 +19,9 @@ macro_rules! metadata_method {
             guard(|| {
                 // SAFETY: CPython calls methods of the type with its instances.
                 let ($py, $tensor) = unsafe {
-                    if let Some(result) = overridden_method(object, $text, std::ptr::null(), 0, std::ptr::null_mut())? {
+                    if let Some(result) =
+                        overridden_method(object, $text, std::ptr::null(), 0, std::ptr::null_mut())?
+                    {
                         return Ok(result);
                     }
                     (token(), of_self(object))
@@ -144,7 +146,10 @@ method!(is_contiguous, "is_contiguous", ["memory_format"], 1, |_py, t, _object, 
     None => bool_ref(t.is_contiguous()),
     Some(object) => match layout::extract_memory_format(&object) {
         Some(MemoryFormat::Preserve) => {
-            Err(c10::Error::runtime("is_contiguous(): preserve memory format is unsupported by this operator").into())
+            Err(c10::Error::runtime(
+                "is_contiguous(): preserve memory format is unsupported by this operator",
+            )
+            .into())
         }
         Some(format) => bool_ref(t.is_contiguous_in(format)),
         None => Err(wrong_type("is_contiguous", "memory_format", None, "torch.memory_format", &object)),
@@ -175,22 +180,30 @@ method!(is_set_to, "is_set_to", ["tensor"], 1, |_py, t, _object, [other]| {
     bool_ref(same)
 });
 
-method!(new_tensor, "new_tensor", ["data", "dtype", "device", "requires_grad", "layout", "pin_memory"], 1,
+method!(
+    new_tensor,
+    "new_tensor",
+    ["data", "dtype", "device", "requires_grad", "layout", "pin_memory"],
+    1,
     |py, t, _object, [data, dtype, device, requires_grad, _layout, _pin]| {
-    let Some(data) = data else {
-        return Err(PyTypeError::new_err("new_tensor() missing 1 required positional arguments: \"data\"").into());
-    };
-    let dtype = conversions::dtype_argument("new_tensor", dtype.as_deref())?.unwrap_or(t.dtype());
-    let device = match device.filter(|d| !d.is_none()) {
-        Some(device) => crate::convert::device::extract(&device)?,
-        None => t.device(),
-    };
-    let tensor = crate::data::new_tensor(py, &data, Some(dtype), Some(device))?;
-    if flag("new_tensor", "requires_grad", None, requires_grad.as_deref(), false)? {
-        variable::set_requires_grad(&tensor, true)?;
+        let Some(data) = data else {
+            return Err(PyTypeError::new_err(
+                "new_tensor() missing 1 required positional arguments: \"data\"",
+            )
+            .into());
+        };
+        let dtype = conversions::dtype_argument("new_tensor", dtype.as_deref())?.unwrap_or(t.dtype());
+        let device = match device.filter(|d| !d.is_none()) {
+            Some(device) => crate::convert::device::extract(&device)?,
+            None => t.device(),
+        };
+        let tensor = crate::data::new_tensor(py, &data, Some(dtype), Some(device))?;
+        if flag("new_tensor", "requires_grad", None, requires_grad.as_deref(), false)? {
+            super::require_grad(&tensor)?;
+        }
+        object::wrap(tensor)
     }
-    object::wrap(tensor)
-});
+);
 
 /// The table of methods.
 pub(super) fn table() -> Vec<ffi::PyMethodDef> {

@@ -11,10 +11,10 @@ mod object;
 mod scalar_access;
 mod type_object;
 
-pub(crate) use autograd_attributes::set_grad_fn_wrapper;
+pub(crate) use autograd_attributes::{require_grad, set_grad_fn_wrapper};
 pub(crate) use conversions::{to, type_string, Target};
-pub(crate) use interpreter::{set_python_dispatch, PythonDispatch};
-pub(crate) use object::{get, is_exact, track, wrap, wrap_as, wrap_bound, PyTensor, TENSOR};
+pub(crate) use interpreter::set_python_dispatch;
+pub(crate) use object::{get, is_exact, track, wrap, wrap_bound, PyTensor, TENSOR};
 pub(crate) use scalar_access::item;
 pub(crate) use type_object::{register, register_functions};
 

@@ -31,9 +31,16 @@ enum Reflected {
     Method(&'static SlotOp),
     /// As a function: `2 ** x` is `pow(2, x)`.
     Function(&'static SlotOp),
+    /// As a function with the operands swapped: `1 - x` is `rsub(x, 1)`.
+    Swapped(&'static SlotOp),
 }
 
-unsafe fn binary(a: *mut ffi::PyObject, b: *mut ffi::PyObject, op: &SlotOp, reflected: &Reflected) -> *mut ffi::PyObject {
+unsafe fn binary(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    op: &SlotOp,
+    reflected: &Reflected,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls binary slots with live operands, one of them an instance of the type.
         let (py, left) = unsafe {
@@ -47,6 +54,7 @@ unsafe fn binary(a: *mut ffi::PyObject, b: *mut ffi::PyObject, op: &SlotOp, refl
             // SAFETY: as above.
             Reflected::Method(op) => or_not_implemented(op.call_method(&*unsafe { borrow(py, b) }, &[a])),
             Reflected::Function(op) => or_not_implemented(op.call_function(py, &[a, b])),
+            Reflected::Swapped(op) => or_not_implemented(op.call_function(py, &[b, a])),
         }
     })
 }
@@ -61,7 +69,7 @@ macro_rules! binary_slots {
     )*};
 }
 
-static RSUB: SlotOp = SlotOp::method("rsub");
+static RSUB: SlotOp = SlotOp::function("rsub");
 static FLOOR_DIVIDE_FUNCTION: SlotOp = SlotOp::function("floor_divide");
 static REMAINDER_FUNCTION: SlotOp = SlotOp::function("remainder");
 static POW_FUNCTION: SlotOp = SlotOp::function("pow");
@@ -72,7 +80,7 @@ static RECIPROCAL: SlotOp = SlotOp::method("reciprocal");
 
 binary_slots! {
     add = ADD("add"), Reflected::Method(&ADD);
-    subtract = SUB("sub"), Reflected::Method(&RSUB);
+    subtract = SUB("sub"), Reflected::Swapped(&RSUB);
     multiply = MUL("mul"), Reflected::Method(&MUL);
     floor_divide = FLOOR_DIVIDE("floor_divide"), Reflected::Function(&FLOOR_DIVIDE_FUNCTION);
     remainder = REMAINDER("remainder"), Reflected::Function(&REMAINDER_FUNCTION);
@@ -110,7 +118,11 @@ unsafe extern "C" fn true_divide(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -
 static POW: SlotOp = SlotOp::method("pow");
 static POW_: SlotOp = SlotOp::method("pow_");
 
-unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulus: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn power(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    modulus: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with live operands; the modulus is None unless `pow` was called with three arguments.
     unsafe {
         if ffi::Py_IsNone(modulus) == 0 {
@@ -120,7 +132,11 @@ unsafe extern "C" fn power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, modulus
     }
 }
 
-unsafe extern "C" fn inplace_power(a: *mut ffi::PyObject, b: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+unsafe extern "C" fn inplace_power(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with live operands, the first an instance of the type.
     guard(|| or_not_implemented(POW_.call_method(&*unsafe { borrow(token(), a) }, &[b])))
 }
@@ -186,7 +202,11 @@ static LE: SlotOp = SlotOp::method("le");
 static GT: SlotOp = SlotOp::method("gt");
 static GE: SlotOp = SlotOp::method("ge");
 
-unsafe extern "C" fn richcompare(a: *mut ffi::PyObject, b: *mut ffi::PyObject, op: std::ffi::c_int) -> *mut ffi::PyObject {
+unsafe extern "C" fn richcompare(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    op: std::ffi::c_int,
+) -> *mut ffi::PyObject {
     let op = match op {
         ffi::Py_EQ => &EQ,
         ffi::Py_NE => &NE,
@@ -207,7 +227,9 @@ unsafe extern "C" fn hash(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
 /// The one value of a tensor, for conversions to Python numbers.
 fn only_value(tensor: &Tensor) -> Res<Scalar> {
     if tensor.numel()? != 1 {
-        return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars").into());
+        return Err(
+            PyValueError::new_err("only one element tensors can be converted to Python scalars").into()
+        );
     }
     super::item(tensor)
 }
@@ -218,7 +240,11 @@ unsafe extern "C" fn truth(object: *mut ffi::PyObject) -> std::ffi::c_int {
         let tensor = unsafe { of_self(object) };
         match tensor.numel()? {
             1 => {}
-            0 => return Err(PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous").into()),
+            0 => {
+                return Err(
+                    PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous").into()
+                )
+            }
             _ => {
                 let text = "Boolean value of Tensor with more than one value is ambiguous";
                 return Err(PyRuntimeError::new_err(text).into());
@@ -277,7 +303,10 @@ unsafe extern "C" fn to_index(object: *mut ffi::PyObject) -> *mut ffi::PyObject 
 }
 
 /// `__complex__`, which has no slot.
-pub(super) unsafe extern "C" fn to_complex(object: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *mut ffi::PyObject {
+pub(super) unsafe extern "C" fn to_complex(
+    object: *mut ffi::PyObject,
+    _: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
         let (py, tensor) = unsafe { (token(), of_self(object)) };

@@ -214,7 +214,8 @@ pub(super) unsafe extern "C" fn clear(object: *mut ffi::PyObject) -> std::ffi::c
     // SAFETY: CPython calls it with a tensor; each reference is taken out before it is given up.
     unsafe {
         let this = object.cast::<PyTensor>();
-        for slot in [&mut (*this).dict, &mut (*this).backward_hooks, &mut (*this).post_accumulate_grad_hooks] {
+        for slot in [&mut (*this).dict, &mut (*this).backward_hooks, &mut (*this).post_accumulate_grad_hooks]
+        {
             ffi::Py_XDECREF(std::mem::replace(slot, std::ptr::null_mut()));
         }
     }

@@ -12,7 +12,11 @@ static ITEM: TypedOp<(Tensor,), Scalar> = TypedOp::new("aten::item", "");
 #[inline]
 pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
     // The usual case needs no dispatch: a plain tensor on the host.
-    if tensor.is_cpu() && !tensor.key_set().has(c10::DispatchKey::Python) && !tensor.is_conj() && !tensor.is_neg() {
+    if tensor.is_cpu()
+        && !tensor.key_set().has(c10::DispatchKey::Python)
+        && !tensor.is_conj()
+        && !tensor.is_neg()
+    {
         if tensor.numel()? == 1 && tensor.has_storage() && !tensor.is_sparse() {
             let data = tensor.const_data_ptr();
             if !data.is_null() {
