@@ -28,7 +28,7 @@ pub(crate) fn try_call(call: &mut Call<'_, '_>) -> Res<Option<*mut ffi::PyObject
             return Ok(Some(result));
         }
     }
-    run_parsed(call.py, call.table, &parsed, stack).map(Some)
+    run_parsed(call.py, call.table, &parsed, &mut stack).map(Some)
 }
 
 /// Calls a function or method.
@@ -44,7 +44,7 @@ fn run_parsed(
     py: Python<'_>,
     table: &OpTable,
     parsed: &Parsed<'_>,
-    mut stack: Stack,
+    stack: &mut Stack,
 ) -> Res<*mut ffi::PyObject> {
     let signature = parsed.signature;
     if let Some(index) = signature.factory_device {
@@ -57,8 +57,8 @@ fn run_parsed(
     let op = match (&parsed.out, &signature.op) {
         (IValue::None, Some(op)) => *op,
         (out, _) => {
-            let (op, out_stack) = with_outputs(table, signature, out, &stack)?;
-            stack = out_stack;
+            let (op, out_stack) = with_outputs(table, signature, out, stack)?;
+            *stack = out_stack;
             op
         }
     };
@@ -66,7 +66,7 @@ fn run_parsed(
         // Filling a fresh tensor is no modification: it starts at version 0, without history.
         let _guard =
             (signature.is_factory && parsed.out.is_none()).then(AutoDispatchBelowADInplaceOrView::new);
-        run(py, op, &mut stack)?;
+        run(py, op, stack)?;
     }
     warnings::emit_pending()?;
     if parsed.requires_grad {
@@ -203,7 +203,7 @@ fn is_large(stack: &Stack) -> bool {
 
 /// What an operator left on the stack, as PyTorch's Python functions return it.
 #[inline]
-pub(crate) fn wrap_returns(py: Python<'_>, table: &OpTable, mut stack: Stack) -> Res<*mut ffi::PyObject> {
+pub(crate) fn wrap_returns(py: Python<'_>, table: &OpTable, stack: &mut Stack) -> Res<*mut ffi::PyObject> {
     match stack.len() {
         1 => {
             let value = std::mem::take(&mut stack[0]);

@@ -163,7 +163,9 @@ impl<'a, 'py> Call<'a, 'py> {
         }
         self.context.overloaded.clear();
         stack.clear();
-        stack.resize_with(signature.num_arguments, IValue::default);
+        for _ in 0..signature.num_arguments {
+            stack.push(IValue::None);
+        }
         if let (Some(self_), Some(index)) = (self.self_, signature.self_argument) {
             if !crate::tensor::is_exact(&self_) && torch_function::overrides(&self_) {
                 self.context.add_overloaded(&self_);

@@ -17,7 +17,7 @@ use crate::raw::{borrow, guard, owned, token, Raised, Res};
 static TYPES: Mutex<Option<HashMap<&'static str, usize>>> = Mutex::new(None);
 
 /// The named tuple with what is on the stack.
-pub(super) fn make(py: Python<'_>, binding: &'static Binding, mut stack: Stack) -> Res<*mut ffi::PyObject> {
+pub(super) fn make(py: Python<'_>, binding: &'static Binding, stack: &mut Stack) -> Res<*mut ffi::PyObject> {
     let type_ = type_of(py, binding)?;
     // SAFETY: a structure sequence of as many fields as there are values; all are set before it is seen.
     unsafe {

@@ -1,7 +1,8 @@
 //! Methods that only look at metadata, or that no operator declares. They do not go through the dispatcher.
 
 use autograd::variable;
-use c10::MemoryFormat;
+use c10::{MemoryFormat, Tensor};
+use dispatch::TypedOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -205,6 +206,27 @@ method!(
     }
 );
 
+static CONTIGUOUS: TypedOp<(Tensor, MemoryFormat), Tensor> = TypedOp::new("aten::contiguous", "");
+
+method!(contiguous, "contiguous", ["memory_format"], 0, |_py, t, object, [format]| {
+    let format = match format {
+        None => MemoryFormat::Contiguous,
+        Some(object) => match layout::extract_memory_format(&object) {
+            Some(format) => format,
+            None => {
+                return Err(wrong_type("contiguous", "memory_format", None, "torch.memory_format", &object))
+            }
+        },
+    };
+    // The usual case: nothing to do, and no need to ask the dispatcher.
+    if format != MemoryFormat::Preserve && t.is_contiguous_in(format) {
+        // SAFETY: a live object.
+        unsafe { ffi::Py_INCREF(object) };
+        return Ok(object);
+    }
+    super::wrap(CONTIGUOUS.call((t, format))?)
+});
+
 /// The table of methods.
 pub(super) fn table() -> Vec<ffi::PyMethodDef> {
     let mut table = vec![
@@ -235,6 +257,7 @@ pub(super) fn table() -> Vec<ffi::PyMethodDef> {
         method_fast(c"size", get_size, 0),
         method_fast(c"stride", get_stride, 0),
         method_fast(c"is_contiguous", is_contiguous, 0),
+        method_fast(c"contiguous", contiguous, 0),
         method_fast(c"requires_grad_", requires_grad_, 0),
         method_fast(c"numpy", numpy, 0),
         method_fast(c"is_set_to", is_set_to, 0),
