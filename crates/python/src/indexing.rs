@@ -17,13 +17,13 @@ use crate::raw::{borrow, guard, guard_int, token, Raised, Res};
 use crate::tensor::{self, to, Target};
 
 static SELECT: TypedOp<(Tensor, i64, SymInt), Tensor> = TypedOp::new("aten::select", "int");
-static SLICE: TypedOp<(Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt), Tensor> =
-    TypedOp::new("aten::slice", "Tensor");
+type SliceArgs = (Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt);
+static SLICE: TypedOp<SliceArgs, Tensor> = TypedOp::new("aten::slice", "Tensor");
 static UNSQUEEZE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze", "");
 static ALIAS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::alias", "");
 static INDEX: TypedOp<(Tensor, Vec<Option<Tensor>>), Tensor> = TypedOp::new("aten::index", "Tensor");
-static INDEX_PUT_: TypedOp<(Tensor, Vec<Option<Tensor>>, Tensor, bool), Tensor> =
-    TypedOp::new("aten::index_put_", "");
+type IndexPutArgs = (Tensor, Vec<Option<Tensor>>, Tensor, bool);
+static INDEX_PUT_: TypedOp<IndexPutArgs, Tensor> = TypedOp::new("aten::index_put_", "");
 static COPY_: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::copy_", "");
 static FILL_SCALAR_: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::fill_", "Scalar");
 static FILL_TENSOR_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fill_", "Tensor");
