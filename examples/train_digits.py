@@ -19,12 +19,11 @@ from pathlib import Path
 
 import matplotlib
 import numpy as np
-from sklearn.datasets import load_digits
-from tqdm import tqdm
-
 import ptr as torch
 from ptr import nn
 from ptr.utils.data import DataLoader, TensorDataset
+from sklearn.datasets import load_digits
+from tqdm import tqdm
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt

@@ -134,9 +134,18 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: copy__apply,
     },
     DerivativeEntry {
+        op: "aten::_copy_from",
+        node_name: "",
+        source: "factory.yaml:96",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        backward: no_gradient,
+    },
+    DerivativeEntry {
         op: "aten::clone",
         node_name: "CloneBackward0",
-        source: "factory.yaml:95",
+        source: "factory.yaml:100",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -145,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:103",
+        source: "factory.yaml:108",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -154,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:126",
+        source: "factory.yaml:131",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -163,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:131",
+        source: "factory.yaml:136",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -172,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:136",
+        source: "factory.yaml:141",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -181,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:145",
+        source: "factory.yaml:150",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

@@ -400,9 +400,45 @@ pub fn copy_(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor>
         c10::infer_expand_geometry(src.sizes()?, src.strides()?, self_.sizes()?)?;
         return Ok(self_.clone());
     }
-    iter::copy_into(self_, src, non_blocking)?;
+    if self_.is_cpu() && src.is_cpu() {
+        iter::copy_into(self_, src, non_blocking)?;
+    } else {
+        copy_between_devices(self_, src, non_blocking)?;
+    }
     apply_lazy_bits(self_, src)?;
     Ok(self_.clone())
+}
+
+/// A device's `_copy_from` moves elements as they are; dtypes are converted on the host.
+fn copy_between_devices(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
+    let src = at::expand(src, &self_.sym_sizes(), false)?;
+    if src.dtype() == self_.dtype() {
+        at::_copy_from(&src, self_, non_blocking)?;
+        return Ok(());
+    }
+    let on_host = if src.is_cpu() {
+        src
+    } else {
+        let host = iter::empty(src.sizes()?, &TensorOptions::new().dtype(src.dtype()).device(Device::CPU))?;
+        at::_copy_from(&src, &host, non_blocking)?;
+        host
+    };
+    let converted = iter::to_dtype(&on_host, self_.dtype())?;
+    if self_.is_cpu() {
+        iter::copy_into(self_, &converted, non_blocking)
+    } else {
+        at::_copy_from(&converted, self_, non_blocking).map(|_| ())
+    }
+}
+
+/// `aten::_copy_from`, for devices that do not say how their elements are moved.
+pub fn _copy_from(self_: &Tensor, dst: &Tensor, _non_blocking: bool) -> Result<Tensor> {
+    bail!(
+        NotImplemented,
+        "_copy_from(): no kernel copies from device {} to device {}",
+        self_.device(),
+        dst.device()
+    );
 }
 
 /// Elements were copied as they lie in memory: where the two sides read them differently, they are changed in place.

@@ -168,6 +168,8 @@ pub mod handles {
     pub static EYE_M_OUT: TypedOp<(SymInt, SymInt, Tensor), Tensor> = TypedOp::new("aten::eye", "m_out");
     /// `aten::copy_`
     pub static COPY_: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::copy_", "");
+    /// `aten::_copy_from`
+    pub static _COPY_FROM: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::_copy_from", "");
     /// `aten::clone`
     pub static CLONE: TypedOp<(Tensor, Option<MemoryFormat>), Tensor> = TypedOp::new("aten::clone", "");
     /// `aten::contiguous`
@@ -640,6 +642,12 @@ pub mod calls {
     #[inline]
     pub fn copy_(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor> {
         handles::COPY_.call((self_, src, non_blocking))
+    }
+
+    /// `aten::_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor`
+    #[inline]
+    pub fn _copy_from(self_: &Tensor, dst: &Tensor, non_blocking: bool) -> Result<Tensor> {
+        handles::_COPY_FROM.call((self_, dst, non_blocking))
     }
 
     /// `aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor`
@@ -1241,6 +1249,17 @@ pub mod redispatch {
     #[inline]
     pub fn copy_(keyset: DispatchKeySet, self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor> {
         handles::COPY_.redispatch(keyset, (self_, src, non_blocking))
+    }
+
+    /// `aten::_copy_from`
+    #[inline]
+    pub fn _copy_from(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dst: &Tensor,
+        non_blocking: bool,
+    ) -> Result<Tensor> {
+        handles::_COPY_FROM.redispatch(keyset, (self_, dst, non_blocking))
     }
 
     /// `aten::clone`

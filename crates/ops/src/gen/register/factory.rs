@@ -52,6 +52,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &[]),
 ("aten::eye.m_out(SymInt n, SymInt m, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)", &[]),
+("aten::_copy_from(Tensor self, Tensor dst, bool non_blocking=False) -> Tensor", &[]),
 ("aten::clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", &[]),
 ("aten::contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)", &[]),
 ("aten::_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor", &[]),
@@ -633,6 +634,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     })?;
     registrar.implement("copy_", &handles::COPY_, EXPLICIT, |_, (self_, src, non_blocking)| {
         composite::factory::copy_(self_, src, non_blocking)
+    })?;
+    registrar.implement("_copy_from", &handles::_COPY_FROM, EXPLICIT, |_, (self_, dst, non_blocking)| {
+        composite::factory::_copy_from(self_, dst, non_blocking)
     })?;
     registrar.implement("clone", &handles::CLONE, EXPLICIT, |_, (self_, memory_format)| {
         composite::factory::clone(self_, memory_format)
