@@ -1,7 +1,7 @@
 //! Tensors and automatic differentiation with PyTorch's semantics, for Rust programs.
 //!
 //! ```
-//! use ptr::{at, Config, Scalar};
+//! use ptr::{at, Config, RequiresGrad};
 //!
 //! ptr::init(Config::default())?;
 //! let x = ptr::tensor(&[1.0f32, 2.0, 3.0], &[3])?.set_requires_grad(true)?;
