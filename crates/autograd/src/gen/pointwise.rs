@@ -1527,7 +1527,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:467",
+        source: "pointwise.yaml:475",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1540,7 +1540,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:483",
+        source: "pointwise.yaml:491",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1549,7 +1549,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:483",
+        source: "pointwise.yaml:491",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1558,7 +1558,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:488",
+        source: "pointwise.yaml:496",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1567,7 +1567,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:496",
+        source: "pointwise.yaml:504",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1576,7 +1576,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:505",
+        source: "pointwise.yaml:513",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1585,7 +1585,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:516",
+        source: "pointwise.yaml:524",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1594,7 +1594,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:520",
+        source: "pointwise.yaml:528",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1603,7 +1603,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:526",
+        source: "pointwise.yaml:534",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1612,7 +1612,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:530",
+        source: "pointwise.yaml:538",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1621,7 +1621,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:536",
+        source: "pointwise.yaml:544",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],

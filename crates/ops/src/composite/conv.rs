@@ -233,13 +233,14 @@ pub fn convolution_backward(
     let grad_input = if !wanted(0) {
         None
     } else if transposed {
-        Some(at::_conv_forward(grad_output, weight, None, &stride, &padding, &dilation, groups)?)
+        Some(at::_conv_forward(grad_output, &conj(weight)?, None, &stride, &padding, &dilation, groups)?)
     } else {
         let sizes = input.sym_sizes();
-        Some(at::_conv_input_backward(grad_output, weight, &sizes, &stride, &padding, &dilation, groups)?)
+        Some(at::_conv_input_backward(grad_output, &conj(weight)?, &sizes, &stride, &padding, &dilation, groups)?)
     };
     let grad_weight = if wanted(1) {
         // In a transposed convolution input and output change places.
+        let input = &conj(input)?;
         let (grad, input) = if transposed { (input, grad_output) } else { (grad_output, input) };
         Some(at::_conv_weight_backward(
             grad,
@@ -372,5 +373,14 @@ fn conv2d_same(
         Ok(output)
     } else {
         at::squeeze_dim(&output, 0)
+    }
+}
+
+/// The factor that a gradient is multiplied by: the conjugate, which for real numbers is the number.
+fn conj(tensor: &Tensor) -> Result<Tensor> {
+    if tensor.is_complex() {
+        at::conj_physical(tensor)
+    } else {
+        Ok(tensor.clone())
     }
 }

@@ -307,6 +307,16 @@ pub fn clamp_max(self_: &Tensor, max: &Scalar) -> Result<Tensor> {
     at::clamp(self_, None, Some(max))
 }
 
+/// `aten::clamp_min.Tensor`
+pub fn clamp_min_tensor(self_: &Tensor, min: &Tensor) -> Result<Tensor> {
+    at::clamp_tensor(self_, Some(min), None)
+}
+
+/// `aten::clamp_max.Tensor`
+pub fn clamp_max_tensor(self_: &Tensor, max: &Tensor) -> Result<Tensor> {
+    at::clamp_tensor(self_, None, Some(max))
+}
+
 /// `aten::where.ScalarSelf`
 pub fn where_scalarself(condition: &Tensor, self_: &Scalar, other: &Tensor) -> Result<Tensor> {
     at::where_self(condition, &on_device(self_, other)?, other)

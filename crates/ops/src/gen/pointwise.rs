@@ -616,6 +616,24 @@ pub mod handles {
     /// `aten::clamp_max.out`
     pub static CLAMP_MAX_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
         TypedOp::new("aten::clamp_max", "out");
+    /// `aten::clamp_min.Tensor`
+    pub static CLAMP_MIN_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_min", "Tensor");
+    /// `aten::clamp_min_.Tensor`
+    pub static CLAMP_MIN__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_min_", "Tensor");
+    /// `aten::clamp_min.Tensor_out`
+    pub static CLAMP_MIN_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_min", "Tensor_out");
+    /// `aten::clamp_max.Tensor`
+    pub static CLAMP_MAX_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_max", "Tensor");
+    /// `aten::clamp_max_.Tensor`
+    pub static CLAMP_MAX__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_max_", "Tensor");
+    /// `aten::clamp_max.Tensor_out`
+    pub static CLAMP_MAX_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::clamp_max", "Tensor_out");
     /// `aten::where.self`
     pub static WHERE_SELF: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::where", "self");
     /// `aten::where.self_out`
@@ -2266,6 +2284,42 @@ pub mod calls {
     #[inline]
     pub fn clamp_max_out(self_: &Tensor, max: &Scalar, out: &Tensor) -> Result<Tensor> {
         handles::CLAMP_MAX_OUT.call((self_, max, out))
+    }
+
+    /// `aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor`
+    #[inline]
+    pub fn clamp_min_tensor(self_: &Tensor, min: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MIN_TENSOR.call((self_, min))
+    }
+
+    /// `aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)`
+    #[inline]
+    pub fn clamp_min__tensor(self_: &Tensor, min: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MIN__TENSOR.call((self_, min))
+    }
+
+    /// `aten::clamp_min.Tensor_out(Tensor self, Tensor min, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn clamp_min_tensor_out(self_: &Tensor, min: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MIN_TENSOR_OUT.call((self_, min, out))
+    }
+
+    /// `aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor`
+    #[inline]
+    pub fn clamp_max_tensor(self_: &Tensor, max: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MAX_TENSOR.call((self_, max))
+    }
+
+    /// `aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)`
+    #[inline]
+    pub fn clamp_max__tensor(self_: &Tensor, max: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MAX__TENSOR.call((self_, max))
+    }
+
+    /// `aten::clamp_max.Tensor_out(Tensor self, Tensor max, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn clamp_max_tensor_out(self_: &Tensor, max: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MAX_TENSOR_OUT.call((self_, max, out))
     }
 
     /// `aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor`
@@ -4391,6 +4445,52 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::CLAMP_MAX_OUT.redispatch(keyset, (self_, max, out))
+    }
+
+    /// `aten::clamp_min.Tensor`
+    #[inline]
+    pub fn clamp_min_tensor(keyset: DispatchKeySet, self_: &Tensor, min: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MIN_TENSOR.redispatch(keyset, (self_, min))
+    }
+
+    /// `aten::clamp_min_.Tensor`
+    #[inline]
+    pub fn clamp_min__tensor(keyset: DispatchKeySet, self_: &Tensor, min: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MIN__TENSOR.redispatch(keyset, (self_, min))
+    }
+
+    /// `aten::clamp_min.Tensor_out`
+    #[inline]
+    pub fn clamp_min_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLAMP_MIN_TENSOR_OUT.redispatch(keyset, (self_, min, out))
+    }
+
+    /// `aten::clamp_max.Tensor`
+    #[inline]
+    pub fn clamp_max_tensor(keyset: DispatchKeySet, self_: &Tensor, max: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MAX_TENSOR.redispatch(keyset, (self_, max))
+    }
+
+    /// `aten::clamp_max_.Tensor`
+    #[inline]
+    pub fn clamp_max__tensor(keyset: DispatchKeySet, self_: &Tensor, max: &Tensor) -> Result<Tensor> {
+        handles::CLAMP_MAX__TENSOR.redispatch(keyset, (self_, max))
+    }
+
+    /// `aten::clamp_max.Tensor_out`
+    #[inline]
+    pub fn clamp_max_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        max: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLAMP_MAX_TENSOR_OUT.redispatch(keyset, (self_, max, out))
     }
 
     /// `aten::where.self`

@@ -1083,12 +1083,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "clamp_max",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::clamp_max"),
-            out: Some("aten::clamp_max.out"),
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::clamp_max.Tensor"),
+                out: Some("aten::clamp_max.Tensor_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::clamp_max"),
+                out: Some("aten::clamp_max.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -1096,12 +1104,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "clamp_max_",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::clamp_max_"),
-            out: None,
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::clamp_max_.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::clamp_max_"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -1109,12 +1125,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "clamp_min",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::clamp_min"),
-            out: Some("aten::clamp_min.out"),
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::clamp_min.Tensor"),
+                out: Some("aten::clamp_min.Tensor_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::clamp_min"),
+                out: Some("aten::clamp_min.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -1122,12 +1146,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "clamp_min_",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-        overloads: &[Overload {
-            op: Some("aten::clamp_min_"),
-            out: None,
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::clamp_min_.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::clamp_min_"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

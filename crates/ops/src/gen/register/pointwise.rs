@@ -275,6 +275,12 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::clamp_max(Tensor self, Scalar max) -> Tensor", &[]),
 ("aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)", &[]),
 ("aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", &[]),
+("aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)", &[]),
+("aten::clamp_min.Tensor_out(Tensor self, Tensor min, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", &[]),
+("aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)", &[]),
+("aten::clamp_max.Tensor_out(Tensor self, Tensor max, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", &[]),
@@ -2569,6 +2575,58 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("clamp_max.out", &handles::CLAMP_MAX_OUT, EXPLICIT, |_, (self_, max, out)| {
         structured::write_out("clamp_max", out, &composite::pointwise::clamp_max(self_, max)?)
     })?;
+    registrar.implement_transparent(
+        "clamp_min.Tensor",
+        &handles::CLAMP_MIN_TENSOR,
+        IMPLICIT,
+        |_, (self_, min)| composite::pointwise::clamp_min_tensor(self_, min),
+    )?;
+    registrar.implement_transparent(
+        "clamp_min_.Tensor",
+        &handles::CLAMP_MIN__TENSOR,
+        IMPLICIT,
+        |_, (self_, min)| {
+            structured::write_inplace(
+                "clamp_min_",
+                self_,
+                &composite::pointwise::clamp_min_tensor(self_, min)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "clamp_min.Tensor_out",
+        &handles::CLAMP_MIN_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, min, out)| {
+            structured::write_out("clamp_min", out, &composite::pointwise::clamp_min_tensor(self_, min)?)
+        },
+    )?;
+    registrar.implement_transparent(
+        "clamp_max.Tensor",
+        &handles::CLAMP_MAX_TENSOR,
+        IMPLICIT,
+        |_, (self_, max)| composite::pointwise::clamp_max_tensor(self_, max),
+    )?;
+    registrar.implement_transparent(
+        "clamp_max_.Tensor",
+        &handles::CLAMP_MAX__TENSOR,
+        IMPLICIT,
+        |_, (self_, max)| {
+            structured::write_inplace(
+                "clamp_max_",
+                self_,
+                &composite::pointwise::clamp_max_tensor(self_, max)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "clamp_max.Tensor_out",
+        &handles::CLAMP_MAX_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, max, out)| {
+            structured::write_out("clamp_max", out, &composite::pointwise::clamp_max_tensor(self_, max)?)
+        },
+    )?;
     registrar.implement("where.self", &handles::WHERE_SELF, BACKENDS, |_, (condition, self_, other)| {
         let mut outs = StructuredOutputs::functional(1);
         where_self_run(&mut outs, condition, self_, other)?;
