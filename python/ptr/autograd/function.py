@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import itertools
 import warnings
 
@@ -11,6 +10,7 @@ from ptr import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import inspect
     from collections.abc import Callable
     from typing import Any
 
@@ -266,6 +266,8 @@ def _is_setup_context_defined(function: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _signature(forward: Any) -> inspect.Signature:
+    import inspect  # expensive to import, and needed by functions with defaults only
+
     return inspect.signature(forward)
 
 
