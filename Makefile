@@ -42,7 +42,7 @@ lint: $(VENV)/.stamp
 	$(CARGO) fmt --all --check
 	$(VENV)/bin/ruff check .
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(VENV)/bin/mypy --config-file pyproject.toml python/ptr/_C.pyi
+	$(VENV)/bin/mypy --config-file pyproject.toml --follow-imports=silent python/ptr/_C.pyi
 
 test-rust: $(VENV)/.stamp
 	$(CARGO) test --workspace --locked --exclude ptr-python
