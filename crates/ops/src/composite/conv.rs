@@ -236,7 +236,15 @@ pub fn convolution_backward(
         Some(at::_conv_forward(grad_output, &conj(weight)?, None, &stride, &padding, &dilation, groups)?)
     } else {
         let sizes = input.sym_sizes();
-        Some(at::_conv_input_backward(grad_output, &conj(weight)?, &sizes, &stride, &padding, &dilation, groups)?)
+        Some(at::_conv_input_backward(
+            grad_output,
+            &conj(weight)?,
+            &sizes,
+            &stride,
+            &padding,
+            &dilation,
+            groups,
+        )?)
     };
     let grad_weight = if wanted(1) {
         // In a transposed convolution input and output change places.
