@@ -43,6 +43,9 @@ def _norm(tensor: Any, p: float) -> Any:
     """Return the p-norm of all elements, as a scalar of their dtype (of their real part's, where complex)."""
     # Powers of narrow types would overflow long before the norm does.
     narrow = tensor.dtype in (torch.float16, torch.bfloat16)
+    if p == 2 and not narrow and not tensor.is_complex():
+        elements = tensor.reshape(-1)
+        return elements.dot(elements).sqrt()
     magnitudes = (tensor.float() if narrow else tensor).abs()
     if p == math.inf:
         norm = magnitudes.amax()
