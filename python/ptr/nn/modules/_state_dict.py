@@ -29,10 +29,15 @@ class _IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpec
     __str__ = __repr__
 
 
-def _overrides(module: Any, method: str) -> bool:
-    from ptr.nn.modules.module import Module
+_base: Any = None
 
-    return getattr(type(module), method, None) is not getattr(Module, method)
+
+def _overrides(module: Any, method: str) -> bool:
+    global _base
+    if _base is None:
+        # Late, because `Module` is made of the functions here; once, because an import costs as much as the rest.
+        from ptr.nn.modules.module import Module as _base
+    return getattr(type(module), method, None) is not getattr(_base, method)
 
 
 def state_dict(self: Any, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
