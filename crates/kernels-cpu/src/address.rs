@@ -33,17 +33,23 @@ impl Address {
     }
 
     /// # Safety
-    /// `n` elements must lie here, alive, aligned, and not written to for `'a`.
+    /// `n` elements must lie here, alive, aligned, and not written to for `'a`. Of none, any address will do.
     #[inline(always)]
     pub(crate) unsafe fn slice<'a, T>(self, n: usize) -> &'a [T] {
+        if n == 0 {
+            return &[];
+        }
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts(self.0.cast(), n) }
     }
 
     /// # Safety
-    /// `n` elements must lie here, aligned, and not touched by anyone else for `'a`.
+    /// `n` elements must lie here, aligned, and not touched by anyone else for `'a`. Of none, any address will do.
     #[inline(always)]
     pub(crate) unsafe fn slice_mut<'a, T>(self, n: usize) -> &'a mut [T] {
+        if n == 0 {
+            return &mut [];
+        }
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.cast(), n) }
     }

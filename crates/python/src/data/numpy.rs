@@ -266,6 +266,7 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
         t.sizes()?.iter().map(|&s| s as ffi::Py_ssize_t).collect();
     let strides: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
         t.strides()?.iter().map(|&s| s as ffi::Py_ssize_t * itemsize).collect();
+    t.check_in_storage()?;
     let storage = t.storage()?;
     storage.materialize()?;
     let api = api(py)?;

@@ -66,6 +66,7 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
             .into())
         }
     };
+    tensor.check_in_storage()?;
     let as_bool = tensor.dtype() == ScalarType::Bool;
     lists(py, tensor.const_data_ptr(), tensor.sizes()?, tensor.strides()?, as_bool)
 }

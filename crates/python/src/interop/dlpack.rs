@@ -280,8 +280,11 @@ fn export<'py, M: Managed>(py: Python<'py>, tensor: &Tensor, flags: u64) -> Res<
     check_exportable(tensor)?;
     let (device, dtype) = (to_dl_device(tensor.device())?, to_dl_dtype(tensor.dtype())?);
     if let Some(storage) = tensor.unsafe_storage() {
+        tensor.check_in_storage()?;
         // Whoever gets the memory may write to it.
         storage.materialize()?;
+        // Moving the memory would leave the consumer's view of it dangling.
+        storage.set_resizable(false);
     }
     let shape = DimVector::from_slice(tensor.sizes()?);
     // Strides of dimensions that nothing steps along are normalized: consumers compare them to contiguous ones.
