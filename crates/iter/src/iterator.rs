@@ -164,7 +164,8 @@ impl TensorIterator {
             return None;
         }
         let operand = &self.operands[arg];
-        let element = cast_single_element(operand.original.as_ref().or(operand.tensor.as_ref())?, T::SCALAR_TYPE)?;
+        let element =
+            cast_single_element(operand.original.as_ref().or(operand.tensor.as_ref())?, T::SCALAR_TYPE)?;
         // SAFETY: `cast_single_element` wrote one element of type `T`.
         Some(unsafe { element.0.as_ptr().cast::<T>().read_unaligned() })
     }

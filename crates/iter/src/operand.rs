@@ -84,5 +84,11 @@ pub(crate) fn check_in_storage(tensor: &Tensor, shape: Option<&[i64]>) -> Result
     if sizes.contains(&0) {
         return Ok(());
     }
-    check_in_bounds_for_storage(sizes, tensor.strides()?, tensor.storage_offset()?, tensor.dtype(), tensor.storage()?)
+    check_in_bounds_for_storage(
+        sizes,
+        tensor.strides()?,
+        tensor.storage_offset()?,
+        tensor.dtype(),
+        tensor.storage()?,
+    )
 }

@@ -80,7 +80,11 @@ pub(crate) fn compute_dtype(dtype: ScalarType) -> ScalarType {
 /// PyTorch, so that `x * 0.37` has the factor that was written.
 pub(crate) fn unrounded_scalar(iter: &TensorIterator, arg: usize) -> Option<f32> {
     let half = matches!(iter.common_dtype(), ScalarType::Half | ScalarType::BFloat16);
-    if half { iter.original_scalar_value(arg) } else { None }
+    if half {
+        iter.original_scalar_value(arg)
+    } else {
+        None
+    }
 }
 
 /// Runs a block kernel over all elements of an iterator, on several threads above `grain` elements.

@@ -89,7 +89,7 @@ fn lists<T: Element>(
     unsafe {
         let list = owned(py, ffi::PyList_New(size as ffi::Py_ssize_t))?;
         for i in 0..size as isize {
-            let item = lists::<T>(py, data.wrapping_offset(i * step), sizes, strides, as_bool)?;
+            let item = lists::<T>(py, data.wrapping_offset(i.wrapping_mul(step)), sizes, strides, as_bool)?;
             ffi::PyList_SET_ITEM(list.as_ptr(), i, item);
         }
         Ok(list.into_ptr())

@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{
-    bail, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim, AutogradMetaInterface, Device, DeviceType,
-    DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result, ScalarType, Storage, SymDimVector, SymInt,
-    TensorOptions,
+    bail, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim,
+    AutogradMetaInterface, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result,
+    ScalarType, Storage, SymDimVector, SymInt, TensorOptions,
 };
 
 fn to_symbolic(values: &[i64]) -> SymDimVector {
