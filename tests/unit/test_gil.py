@@ -2,9 +2,8 @@
 
 import threading
 
-import pytest
-
 import ptr
+import pytest
 
 
 @pytest.mark.parametrize(

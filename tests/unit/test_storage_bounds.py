@@ -1,9 +1,8 @@
 """Nothing reads or writes past a storage that was shrunk or replaced after tensors were made over it."""
 
 import numpy as np
-import pytest
-
 import ptr
+import pytest
 
 
 def shrunk(*sizes, dtype=ptr.float32):
