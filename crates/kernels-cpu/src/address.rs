@@ -9,6 +9,12 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
+/// A stride in bytes. The product may wrap: a dimension that nothing steps along may have any stride.
+#[inline]
+pub(crate) fn byte_stride(stride: i64, item_size: usize) -> i64 {
+    stride.wrapping_mul(item_size as i64)
+}
+
 impl Address {
     /// The address some bytes further.
     #[inline(always)]
