@@ -5,7 +5,7 @@ A rule supplies defaults only: whatever an entry states wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 FAMILIES = (
     "pointwise reduce scan shape index sort linalg conv pool norm attention loss factory random fft special foreach "
@@ -25,7 +25,6 @@ class FamilyRule:
     batch: str | None = None
     lowering: str | None = None
     sharding: str | None = None
-    backends: tuple[str, ...] = field(default=("CPU",))
 
 
 _DEFAULT = FamilyRule()

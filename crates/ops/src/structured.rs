@@ -4,21 +4,20 @@ use c10::{
     can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, Result, ScalarType, Tensor,
     TensorOptions,
 };
+use iter::kernel_registry::dense_key;
 use iter::StructuredOutputs;
 
 use crate::at;
 pub use crate::sym::{ints, optional_int, optional_ints};
 
-/// The device whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
+/// The key whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
 #[inline]
-pub fn kernel_device(outs: &StructuredOutputs) -> Result<Option<DeviceType>> {
+pub fn kernel_key(outs: &StructuredOutputs) -> Result<Option<DispatchKey>> {
     let device = outs.output(0)?.device().device_type();
-    Ok((device != DeviceType::Meta).then_some(device))
-}
-
-/// The device of a list of tensors: that of the first.
-pub fn list_device(tensors: &[Tensor]) -> DeviceType {
-    tensors.first().map_or(DeviceType::CPU, |t| t.device().device_type())
+    if device == DeviceType::Meta {
+        return Ok(None);
+    }
+    dense_key(device).map(Some)
 }
 
 /// The device that a factory's options ask for.

@@ -71,8 +71,9 @@ def test_pointwise_operator_costs_three_lines(tmp_path: Path) -> None:
     )
     assert names(operator) == ["erfc", "erfc_", "erfc.out"]
     assert operator.kind is Kind.STRUCTURED
-    assert operator.kernels == {"CPU": "erfc_kernel"}
-    assert kernel_signature(operator) == "fn(&TensorIterator) -> Result<()>"
+    [use] = operator.kernels
+    assert (use.name, use.keys, operator.kernel_for("MPS")) == ("erfc_kernel", (), "erfc_kernel")
+    assert kernel_signature(operator, use) == "fn(&TensorIterator) -> Result<()>"
     assert (operator.batch, operator.lowering) == ("pointwise", "pointwise")
 
 
@@ -184,6 +185,22 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
         ),
         ("- op: add(Tensor self) -> Tensor\n  variants: [functon]\n", r"pointwise.yaml:2: add: a variant is one of"),
         ("- op: add(Tensor self) -> Tensor\n  op: x\n", r"pointwise.yaml:2: key `op` appears twice"),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {CPUU: x}\n",
+            r"pointwise.yaml:2: add: `CPUU` is not a dispatch key",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {Dense: x}\n",
+            r"pointwise.yaml:2: add: `Dense` is not a dispatch key",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {Meta: x}\n",
+            r"pointwise.yaml:2: add: the shape function of a structured operator is its kernel for Meta",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  dispatch: {CPU: x}\n",
+            r"pointwise.yaml:3: add: an implicit composite has no kernels",
+        ),
         ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
     ],
 )
@@ -207,6 +224,63 @@ def test_one_kernel_has_one_type(tmp_path: Path) -> None:
     functions = {"pointwise": [f for o in operators for f in functions_of(o)]}
     with pytest.raises(OpgenError, match=r"pointwise.yaml:4: g: kernel `shared_kernel` is"):
         rust_register.emit(functions)
+
+
+def emitted(operators: list[Operator], family: str = "pointwise") -> str:
+    """The registrations of one family, without the blanks that rustfmt decides."""
+    from tools.opgen.emit import rust_register
+
+    functions = {family: [f for o in operators for f in functions_of(o)]}
+    return " ".join(rust_register.emit(functions)[f"{rust_register.ROOT}/{family}.rs"].split())
+
+
+def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
+    operators = declare(
+        tmp_path,
+        """
+- op: f(Tensor self, Scalar value) -> Tensor
+  dispatch: {CUDA: f_cuda_kernel, "SparseCPU, SparseCUDA": f_sparse_kernel, ZeroTensor: f_zero}
+""",
+    )
+    [operator] = operators
+    assert [operator.kernel_for(k) for k in ("CPU", "CUDA", "SparseCUDA", "QuantizedCPU")] == [
+        "f_kernel",
+        "f_cuda_kernel",
+        "f_sparse_kernel",
+        None,
+    ]
+    text = emitted(operators)
+    # A strided kernel fills outputs; one for another layout makes its result.
+    assert "F_CUDA_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>>" in text
+    assert "F_SPARSE_KERNEL: DispatchStub<fn(&Tensor, &Scalar) -> Result<Tensor>>" in text
+    assert "match key { DispatchKey::CUDA => F_CUDA_KERNEL.get(key)?, _ => F_KERNEL.get(key)? }" in text
+    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense("f_kernel") }'
+    assert f'registrar.structured("f_", &handles::F_, {dense}' in text
+    sparse = 'Serves { only: &[DispatchKey::SparseCPU, DispatchKey::SparseCUDA], ..Serves::dense("f_sparse_kernel") }'
+    assert f'registrar.kernel("f", &handles::F, {sparse}' in text
+    copied = "|keyset, (self_, value, out)| structured::write_out"
+    assert f'registrar.kernel("f.out", &handles::F_OUT, {sparse}, {copied}' in text
+    assert 'registrar.implement("f", &handles::F, &[DispatchKey::ZeroTensor], ' in text
+    assert "composite::pointwise::f_zero(self_, value)" in text
+
+
+def test_a_kernel_may_have_a_shape_function_and_a_composite_beside_it(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> (Tensor values, Tensor indices)
+  variants: [function, out]
+  output: dynamic
+  dispatch: {CPU: f_cpu_kernel, Meta: f_meta, CompositeExplicitAutograd: f}
+""",
+        )
+    )
+    assert "&[DispatchKey::Meta], |_, (self_,)| meta::pointwise::f_meta(self_))?;" in text
+    assert "&[DispatchKey::CompositeExplicitAutograd], |_, (self_,)| composite::pointwise::f(self_))?;" in text
+    # The `out=` form goes on to the kernel of the same key, and copies each result.
+    assert "let (result0, result1) = redispatch::f(keyset, self_)?;" in text
+    assert 'structured::write_out("f", indices, &result1)?' in text
 
 
 def test_generated_code_is_fresh() -> None:

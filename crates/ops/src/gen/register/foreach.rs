@@ -3,13 +3,12 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Tensor};
+use c10::{DispatchKey, Error, Result, Tensor};
 use iter::DispatchStub;
 
 use crate::composite;
 use crate::gen::handles;
-use crate::registrar::{Registrar, IMPLICIT, KERNEL_BACKENDS};
-use crate::structured;
+use crate::registrar::{Registrar, Serves, IMPLICIT};
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -43,9 +42,9 @@ static FUSED_SGD_KERNEL: DispatchStub<
     ) -> Result<()>,
 > = DispatchStub::new("fused_sgd_kernel");
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(FUSED_SGD_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("fused_sgd_kernel").missing(key, &FUSED_SGD_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -101,11 +100,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_,)| composite::foreach::_foreach_zero_(self_),
     )?;
-    registrar.implement(
+    registrar.kernel(
         "_fused_sgd_",
         &handles::_FUSED_SGD_,
-        KERNEL_BACKENDS,
-        |_,
+        Serves::dense("fused_sgd_kernel"),
+        |keyset,
          (
             self_,
             grads,
@@ -120,7 +119,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            FUSED_SGD_KERNEL.get(structured::list_device(self_))?(
+            FUSED_SGD_KERNEL.get(keyset.highest_priority_type_id())?(
                 self_,
                 grads,
                 momentum_buffer_list,
@@ -135,7 +134,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 found_inf,
             )
         },
-    )?;
+    );
     registrar.implement_transparent(
         "_fused_sgd_.tensor_lr",
         &handles::_FUSED_SGD__TENSOR_LR,
