@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -111,7 +112,7 @@ def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     )
     spec = analyse(operator, "FBackward0")
     assert spec.differentiable == (0, 1)
-    saved = [(s.kind, s.index, s.meta, s.needed_by) for s in spec.saved]
+    saved = [(s.kind, s.index, s.meta.kind if s.meta else "", s.needed_by) for s in spec.saved]
     assert saved == [
         ("Meta", 0, "SymSizes", 0b01),
         ("Input", 1, "", 0b01),
@@ -123,6 +124,68 @@ def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     assert spec.backwards[1].expression == (
         'helper(grad, result, &alpha.conj(), other_scalar_type, "self is a word here")?'
     )
+
+
+def test_arguments_written_on_the_side_are_saved(tmp_path: Path) -> None:
+    [operator] = declare(
+        tmp_path,
+        """
+- op: f(Tensor input, Tensor(a!) running_mean, Tensor(b!) other) -> Tensor
+  variants: [function]
+  composite: explicit
+  derivative:
+    input: f_backward(grad, input, running_mean)?
+    other: grad.clone()
+""",
+    )
+    saved = [(s.kind, s.index) for s in analyse(operator, "FBackward0").saved]
+    assert saved == [("Input", 0), ("Input", 1)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "derivative", "message"),
+    [
+        ("f(Tensor x, Tensor(a!) y) -> Tensor", '{x: g(grad), y: "g(grad, y)"}', "`y` is overwritten"),
+        ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", '{x: "g(grad, out)"}', "`out` is an output"),
+    ],
+)
+def test_what_is_gone_cannot_be_saved(tmp_path: Path, schema: str, derivative: str, message: str) -> None:
+    text = f"- op: {schema}\n  variants: []\n  composite: explicit\n  derivative: {derivative}\n"
+    [operator] = declare(tmp_path, text)
+    with pytest.raises(OpgenError, match=rf"pointwise.yaml:4: f.*: {message}"):
+        analyse(operator, "FBackward0")
+
+
+def test_each_formula_has_its_own_guard(tmp_path: Path) -> None:
+    from tools.opgen.emit import derivative_tables
+
+    operators = declare(
+        tmp_path,
+        """
+- op: f(Tensor a, Tensor b, Tensor c) -> (Tensor, Tensor)
+  variants: [function]
+  composite: explicit
+  derivative:
+    a: g(grad)
+    b: h(grads[1])
+    c: at::zeros_like(c)?
+""",
+    )
+    functions = {"pointwise": [f for o in operators for f in functions_of(o)]}
+    text = " ".join(derivative_tables.emit(functions)[f"{derivative_tables.ROOT}/pointwise.rs"].split())
+    assert "if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) { ctx.set_grad(0, g(grad)); }" in text
+    assert "if ctx.needs(1) { ctx.set_grad(1, h(grads[1].as_ref())); }" in text
+    assert "if ctx.needs(2) { let c = &ctx.tensor(0)?; ctx.set_grad(2, at::zeros_like(c)?); }" in text
+    assert "else { return Ok(()) }" not in text
+
+
+def test_facts_are_read_from_the_table() -> None:
+    from tools.opgen.saved_facts import facts
+
+    source = (opgen.REPOSITORY / "crates/autograd/src/saved_meta.rs").read_text()
+    rows, _, _ = source.partition("\nsaved_facts! {")[2].partition("\n}")
+    assert len(facts()) == len(re.findall(r"\bfn \w+ ->", rows)) >= 14
+    assert ("MemoryFormat", False, "suggest_memory_format") in [(f.kind, f.of_list, f.method) for f in facts()]
 
 
 def test_graph_nodes_are_numbered_as_declared(tmp_path: Path) -> None:
