@@ -69,7 +69,7 @@ RULES: dict[str, FamilyRule] = {
     "loss": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="reduce"),
     "factory": FamilyRule(variants=("function", "out"), structured=True, batch="factory", lowering="factory"),
     "random": FamilyRule(variants=("function",), structured=True, plan="iter", batch="random", lowering="random"),
-    "foreach": FamilyRule(variants=("function",), batch="loop", lowering="foreach"),
+    "foreach": FamilyRule(variants=("function", "function_inplace", "out"), batch="loop", lowering="foreach"),
 }
 
 

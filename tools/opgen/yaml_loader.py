@@ -262,7 +262,7 @@ class _Entry:
         if "variants" not in self.entry:
             defaults = set(self.rule.variants)
             if self.schema.is_inplace or self.schema.out_arguments or kind in (Kind.VIEW, Kind.KERNEL):
-                defaults -= {"inplace", "out"}
+                defaults -= {"inplace", "function_inplace", "out"}
             return frozenset(defaults)
         for node in self.entry["variants"].items():
             if node.text() not in VARIANTS:

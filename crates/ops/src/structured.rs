@@ -88,3 +88,19 @@ pub fn write_inplace(name: &str, self_: &Tensor, result: &Tensor) -> Result<Tens
     );
     at::copy_(self_, result, false)
 }
+
+/// [`write_out`] or [`write_inplace`] for each tensor of a list.
+pub fn write_list(
+    name: &str,
+    written: &[Tensor],
+    results: &[Tensor],
+    write: fn(&str, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<()> {
+    check!(
+        written.len() == results.len(),
+        "{name}(): expected {} tensors to write to, got {}",
+        results.len(),
+        written.len()
+    );
+    written.iter().zip(results).try_for_each(|(to, from)| write(name, to, from).map(drop))
+}

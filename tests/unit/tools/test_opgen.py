@@ -99,6 +99,41 @@ def test_variants_have_pytorchs_names(tmp_path: Path) -> None:
     assert names(div) == ["floor_divide", "floor_divide_.Tensor", "floor_divide.out"]
 
 
+def test_lists_have_variants_too(tmp_path: Path) -> None:
+    add, mul, norm = declare(
+        tmp_path,
+        """
+- op: _foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]
+  composite: implicit
+- op: _foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]
+  composite: implicit
+  inplace_impl: each_mul
+- op: _foreach_norm.Scalar(Tensor[] self, Scalar ord=2) -> Tensor[]
+  variants: [function, out]
+  composite: implicit
+""",
+        "foreach",
+    )
+    assert [str(f.schema) for f in functions_of(add)][1:] == [
+        "_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
+        "_foreach_add.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()",
+    ]
+    assert names(mul) == ["_foreach_mul.Tensor", "_foreach_mul_.Tensor", "_foreach_mul.Tensor_out"]
+    assert names(norm) == ["_foreach_norm.Scalar", "_foreach_norm.Scalar_out"]
+    text = emitted([add, mul], "foreach")
+    assert 'structured::write_list("_foreach_add_", self_, ' in text
+    assert "composite::foreach::each_mul(self_, other)" in text
+    bound = bindings(f for o in (add, mul, norm) for f in functions_of(o))
+    assert [(b.name, b.is_function, b.is_method) for b in bound] == [
+        ("_foreach_add", True, False),
+        ("_foreach_add_", True, False),
+        ("_foreach_mul", True, False),
+        ("_foreach_mul_", True, False),
+        ("_foreach_norm", True, False),
+    ]
+    assert all(overload.out is None for b in bound for overload in b.overloads)
+
+
 def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     [operator] = declare(
         tmp_path,

@@ -339,6 +339,10 @@ def _base_inputs(function: Function) -> list[str]:
 def _write_result(function: Function, call: str) -> str:
     """Copies what `call` returns to the outputs or to `self`."""
     schema = function.schema
+    written = schema.arguments[0] if function.variant is Variant.INPLACE else schema.out_arguments[0]
+    if written.type.is_list:
+        form = "inplace" if function.variant is Variant.INPLACE else "out"
+        return f'structured::write_list("{schema.name}", {local(written.name)}, &{call}, structured::write_{form})'
     if function.variant is Variant.INPLACE:
         return f'structured::write_inplace("{schema.name}", self_, &{call})'
     if function.operator.optional_returns:
