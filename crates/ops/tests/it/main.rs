@@ -8,6 +8,7 @@ mod factories;
 mod indexing;
 mod kernels;
 mod lazy_bits;
+mod other_backend;
 mod products;
 
 use c10::{AutoDispatchBelowADInplaceOrView, Result, Scalar, ScalarType, Tensor};
