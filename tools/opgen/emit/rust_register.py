@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Function, Kind, Operator, Schema, Variant, functions_of
+from ..model import TENSOR_OPTIONS, Argument, Function, Kind, Operator, Schema, Variant, functions_of
 from ..rust_types import (
     borrowed,
     kernel_signature,
@@ -77,6 +77,7 @@ _C10_NAMES = (
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "BACKENDS KERNEL_BACKENDS EXPLICIT IMPLICIT BACKEND_SELECT"
 _MODULES = "composite gen::redispatch meta structured view"
+_MACROS = "with_sizes"
 
 
 def _imports(text: str) -> str:
@@ -90,6 +91,7 @@ def _imports(text: str) -> str:
     if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
     lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
+    lines += [f"use crate::sym::{m};" for m in _MACROS.split() if f"{m}!" in code]
     lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar'])}}};")
     return "\n".join(lines)
 
@@ -140,8 +142,11 @@ def _run(operator: Operator) -> str:
     if operator.meta in META_PRESETS:
         tensors = [local(a.name) for a in arguments if a.type.is_tensor_like]
         call = f'meta::presets::{operator.meta}(outs, "{operator.base_name}", {", ".join(tensors)})?'
-    else:
+    elif operator.plan == "iter":
         call = f"meta::{operator.family}::{operator.meta}({', '.join(['outs', *(local(a.name) for a in arguments)])})?"
+    else:
+        path, inputs = f"meta::{operator.family}::{operator.meta}", ["outs", *(local(a.name) for a in arguments)]
+        call = _with_sizes(path, inputs, ["outs", *_maybe_symbolic(arguments)]) + "?"
     lets: list[str] = []
     values: list[str] = []
     for name in operator.kernel_args:
@@ -171,6 +176,16 @@ def _run(operator: Operator) -> str:
 """
 
 
+def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
+    """The arguments whose geometry or value may be symbolic."""
+    return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
+
+
+def _with_sizes(path: str, arguments: Sequence[str], maybe_symbolic: Sequence[str]) -> str:
+    """A call of a function that computes sizes: it is generic over their type, see `ops::sym`."""
+    return f"with_sizes!([{', '.join(maybe_symbolic)}] {path}({', '.join(arguments)}))"
+
+
 def _registrations(function: Function) -> list[str]:
     operator, schema = function.operator, function.schema
     match operator.kind:
@@ -179,9 +194,7 @@ def _registrations(function: Function) -> list[str]:
         case Kind.KERNEL:
             lines = [_register(function, "KERNEL_BACKENDS", _kernel_closure(function))]
         case Kind.VIEW:
-            lines = [
-                _register(function, "EXPLICIT", _forward(function, f"view::{operator.impl or function.rust_name}"))
-            ]
+            lines = [_register(function, "EXPLICIT", _view_closure(function))]
         case Kind.IMPLICIT | Kind.EXPLICIT:
             lines = [_composite(function)]
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
@@ -278,6 +291,12 @@ def _device_expression(operator: Operator) -> str:
     if schema.has_tensor_options:
         return "structured::device_or_default(device).device_type()"
     raise operator.error("a kernel needs a tensor or device argument to find its backend by")
+
+
+def _view_closure(function: Function) -> str:
+    path = f"view::{function.operator.impl or function.rust_name}"
+    call = _with_sizes(path, locals_of(function.schema), _maybe_symbolic(function.schema.arguments))
+    return f"|_, {_pattern(function)}| {call}"
 
 
 def _forward(function: Function, path: str) -> str:
