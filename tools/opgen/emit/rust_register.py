@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
+from ..model import TENSOR_OPTIONS, Argument, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
 from ..rust_types import (
     borrowed,
     kernel_arguments,
@@ -79,6 +79,7 @@ _C10_NAMES = (
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
 _MODULES = "composite gen::redispatch meta structured view"
+_MACROS = "with_sizes"
 
 
 def _imports(text: str) -> str:
@@ -92,6 +93,7 @@ def _imports(text: str) -> str:
     if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
     lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
+    lines += [f"use crate::sym::{m};" for m in _MACROS.split() if f"{m}!" in code]
     lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar', *used('Serves')])}}};")
     return "\n".join(lines)
 
@@ -162,8 +164,11 @@ def _run(operator: Operator) -> str:
     if operator.meta in META_PRESETS:
         tensors = [local(a.name) for a in arguments if a.type.is_tensor_like]
         call = f'meta::presets::{operator.meta}(outs, "{operator.base_name}", {", ".join(tensors)})?'
-    else:
+    elif operator.plan == "iter":
         call = f"meta::{operator.family}::{operator.meta}({', '.join(['outs', *(local(a.name) for a in arguments)])})?"
+    else:
+        path, inputs = f"meta::{operator.family}::{operator.meta}", ["outs", *(local(a.name) for a in arguments)]
+        call = _with_sizes(path, inputs, ["outs", *_maybe_symbolic(arguments)]) + "?"
     lets: list[str] = []
     values: list[str] = []
     for name in operator.kernel_args:
@@ -193,12 +198,22 @@ def _run(operator: Operator) -> str:
 """
 
 
+def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
+    """The arguments whose geometry or value may be symbolic."""
+    return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
+
+
+def _with_sizes(path: str, arguments: Sequence[str], maybe_symbolic: Sequence[str]) -> str:
+    """A call of a function that computes sizes: it is generic over their type, see `ops::sym`."""
+    return f"with_sizes!([{', '.join(maybe_symbolic)}] {path}({', '.join(arguments)}))"
+
+
 def _registrations(function: Function) -> list[str]:
     operator, schema = function.operator, function.schema
     lines: list[str] = []
     match operator.kind:
         case Kind.VIEW:
-            lines.append(_register(function, "EXPLICIT", _forward(function, _view_path(function))))
+            lines.append(_register(function, "EXPLICIT", _view_closure(function)))
         case Kind.IMPLICIT | Kind.EXPLICIT:
             lines.append(_composite(function))
     for use in operator.kernels:
@@ -208,10 +223,6 @@ def _registrations(function: Function) -> list[str]:
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
-
-
-def _view_path(function: Function) -> str:
-    return f"view::{function.operator.impl or function.rust_name}"
 
 
 def _register(function: Function, keys: str, closure: str) -> str:
@@ -353,6 +364,12 @@ def _write_result(function: Function, call: str) -> str:
     names = [f"result{i}" for i in range(len(outs))]
     writes = [f'structured::write_out("{schema.name}", {o}, &{n})?' for o, n in zip(outs, names, strict=True)]
     return f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
+
+
+def _view_closure(function: Function) -> str:
+    path = f"view::{function.operator.impl or function.rust_name}"
+    call = _with_sizes(path, locals_of(function.schema), _maybe_symbolic(function.schema.arguments))
+    return f"|_, {_pattern(function)}| {call}"
 
 
 def _forward(function: Function, path: str) -> str:

@@ -1,18 +1,24 @@
 //! Meta functions of the `conv` operators. Arguments were checked by `convolution`.
 
-use c10::{check, DimVector, Result, SymInt, Tensor};
+use c10::{check, Result, SizeInt, SizeVector, SymInt, Tensor};
 use iter::StructuredOutputs;
 
-use crate::sym::ints;
-
 /// The output size of a convolution along one dimension.
-pub fn conv_output_size(input: i64, kernel: i64, stride: i64, padding: i64, dilation: i64) -> i64 {
-    (input + 2 * padding - (dilation * (kernel - 1) + 1)) / stride + 1
+pub fn conv_output_size<I: SizeInt>(
+    input: &I,
+    kernel: &I,
+    stride: &I,
+    padding: &I,
+    dilation: &I,
+) -> Result<I> {
+    let padded = input.sym_add(&padding.sym_mul(&I::from(2))?)?;
+    let reach = dilation.sym_mul(&kernel.sym_sub(&I::ONE)?)?.sym_add(&I::ONE)?;
+    padded.sym_sub(&reach)?.sym_floordiv(stride)?.sym_add(&I::ONE)
 }
 
 /// `_conv_forward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_forward_meta(
+pub fn conv_forward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     input: &Tensor,
     weight: &Tensor,
@@ -22,16 +28,24 @@ pub fn conv_forward_meta(
     dilation: &[SymInt],
     _groups: &SymInt,
 ) -> Result<()> {
-    let (stride, padding, dilation) = (ints(stride)?, ints(padding)?, ints(dilation)?);
-    let (input_sizes, weight_sizes) = (input.sizes()?, weight.sizes()?);
-    let mut sizes = DimVector::from_slice(&[input_sizes[0], weight_sizes[0]]);
+    let stride = I::from_sym_slice(stride)?;
+    let (padding, dilation) = (I::from_sym_slice(padding)?, I::from_sym_slice(dilation)?);
+    let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
+    let mut sizes: SizeVector<I> = [input_sizes[0].clone(), weight_sizes[0].clone()].into_iter().collect();
+    let mut fits = true;
     for d in 0..stride.len() {
-        let size =
-            conv_output_size(input_sizes[d + 2], weight_sizes[d + 2], stride[d], padding[d], dilation[d]);
+        let size = conv_output_size(
+            &input_sizes[d + 2],
+            &weight_sizes[d + 2],
+            &stride[d],
+            &padding[d],
+            &dilation[d],
+        )?;
+        fits &= I::ZERO.expect_lt(&size)?;
         sizes.push(size);
     }
     check!(
-        sizes[2..].iter().all(|&size| size > 0) || input.numel()? == 0,
+        fits || I::numel_of(input)?.is_zero()?,
         "Given input size per channel: {:?}. Calculated output size per channel: {:?}. Output size is too small",
         &input_sizes[2..],
         &sizes[2..]
@@ -41,7 +55,7 @@ pub fn conv_forward_meta(
 
 /// `_conv_input_backward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_input_backward_meta(
+pub fn conv_input_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     _weight: &Tensor,
@@ -51,12 +65,12 @@ pub fn conv_input_backward_meta(
     _dilation: &[SymInt],
     _groups: &SymInt,
 ) -> Result<()> {
-    outs.set_output_contiguous(0, &ints(input_sizes)?, grad_output.options())
+    outs.set_output_contiguous(0, &I::from_sym_slice(input_sizes)?, grad_output.options())
 }
 
 /// `_conv_weight_backward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_weight_backward_meta(
+pub fn conv_weight_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     _input: &Tensor,
@@ -66,5 +80,5 @@ pub fn conv_weight_backward_meta(
     _dilation: &[SymInt],
     _groups: &SymInt,
 ) -> Result<()> {
-    outs.set_output_contiguous(0, &ints(weight_sizes)?, grad_output.options())
+    outs.set_output_contiguous(0, &I::from_sym_slice(weight_sizes)?, grad_output.options())
 }

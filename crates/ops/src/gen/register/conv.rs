@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -44,7 +45,7 @@ fn _conv_forward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups)?;
+    with_sizes!([outs, input, weight, bias, stride, padding, dilation, groups] meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups))?;
     if let Some(key) = structured::kernel_key(outs)? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
@@ -73,16 +74,7 @@ fn _conv_input_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_input_backward_meta(
-        outs,
-        grad_output,
-        weight,
-        input_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
+    with_sizes!([outs, grad_output, weight, input_sizes, stride, padding, dilation, groups] meta::conv::conv_input_backward_meta(outs, grad_output, weight, input_sizes, stride, padding, dilation, groups))?;
     if let Some(key) = structured::kernel_key(outs)? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
@@ -110,16 +102,7 @@ fn _conv_weight_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_weight_backward_meta(
-        outs,
-        grad_output,
-        input,
-        weight_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
+    with_sizes!([outs, grad_output, input, weight_sizes, stride, padding, dilation, groups] meta::conv::conv_weight_backward_meta(outs, grad_output, input, weight_sizes, stride, padding, dilation, groups))?;
     if let Some(key) = structured::kernel_key(outs)? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;

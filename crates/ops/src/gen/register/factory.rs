@@ -12,6 +12,7 @@ use crate::gen::redispatch;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -81,7 +82,7 @@ fn arange_start_out_run(
     end: &Scalar,
     step: &Scalar,
 ) -> Result<()> {
-    meta::factory::arange_meta(outs, start, end, step)?;
+    with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
     if let Some(key) = structured::kernel_key(outs)? {
         ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
     }
@@ -89,7 +90,7 @@ fn arange_start_out_run(
 }
 
 fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
-    meta::factory::linspace_meta(outs, start, end, steps)?;
+    with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
     if let Some(key) = structured::kernel_key(outs)? {
         LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
     }

@@ -12,6 +12,7 @@ use crate::gen::redispatch;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -69,7 +70,7 @@ static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<(
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
 
 fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
-    let plan = meta::index::index_meta(outs, self_, indices)?;
+    let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
     if let Some(key) = structured::kernel_key(outs)? {
         INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
     }
@@ -84,7 +85,7 @@ fn _index_put_impl__run(
     accumulate: bool,
     unsafe_: bool,
 ) -> Result<()> {
-    let plan = meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_)?;
+    let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
     if let Some(key) = structured::kernel_key(outs)? {
         INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
     }
@@ -92,7 +93,7 @@ fn _index_put_impl__run(
 }
 
 fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
-    meta::index::index_select_meta(outs, self_, dim, index)?;
+    with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
     if let Some(key) = structured::kernel_key(outs)? {
         INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
@@ -107,7 +108,7 @@ fn index_add_run(
     source: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::index::index_add_meta(outs, self_, dim, index, source, alpha)?;
+    with_sizes!([outs, self_, index, source, alpha] meta::index::index_add_meta(outs, self_, dim, index, source, alpha))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
@@ -122,7 +123,7 @@ fn gather_run(
     index: &Tensor,
     sparse_grad: bool,
 ) -> Result<()> {
-    meta::index::gather_meta(outs, self_, dim, index, sparse_grad)?;
+    with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
     if let Some(key) = structured::kernel_key(outs)? {
         GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
@@ -136,7 +137,7 @@ fn scatter_src_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_meta(outs, self_, dim, index, src)?;
+    with_sizes!([outs, self_, index, src] meta::index::scatter_meta(outs, self_, dim, index, src))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
@@ -151,7 +152,7 @@ fn scatter_value_run(
     index: &Tensor,
     value: &Scalar,
 ) -> Result<()> {
-    meta::index::scatter_value_meta(outs, self_, dim, index, value)?;
+    with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
@@ -166,7 +167,7 @@ fn scatter_add_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_add_meta(outs, self_, dim, index, src)?;
+    with_sizes!([outs, self_, index, src] meta::index::scatter_add_meta(outs, self_, dim, index, src))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;

@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -47,7 +48,7 @@ static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("dot_kernel");
 
 fn mm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::mm_meta(outs, self_, mat2)?;
+    with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
     if let Some(key) = structured::kernel_key(outs)? {
         MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
@@ -62,7 +63,7 @@ fn addmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha)?;
+    with_sizes!([outs, self_, mat1, mat2, beta, alpha] meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
@@ -71,7 +72,7 @@ fn addmm_run(
 }
 
 fn bmm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::bmm_meta(outs, self_, mat2)?;
+    with_sizes!([outs, self_, mat2] meta::linalg::bmm_meta(outs, self_, mat2))?;
     if let Some(key) = structured::kernel_key(outs)? {
         BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
@@ -86,7 +87,7 @@ fn baddbmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha)?;
+    with_sizes!([outs, self_, batch1, batch2, beta, alpha] meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha))?;
     if let Some(key) = structured::kernel_key(outs)? {
         structured::init_from(self_, outs)?;
         BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
@@ -95,7 +96,7 @@ fn baddbmm_run(
 }
 
 fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
-    meta::linalg::dot_meta(outs, self_, tensor)?;
+    with_sizes!([outs, self_, tensor] meta::linalg::dot_meta(outs, self_, tensor))?;
     if let Some(key) = structured::kernel_key(outs)? {
         DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?)?;
     }

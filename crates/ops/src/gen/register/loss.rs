@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -41,7 +42,7 @@ fn nll_loss_forward_run(
     reduction: i64,
     ignore_index: &SymInt,
 ) -> Result<()> {
-    meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index)?;
+    with_sizes!([outs, self_, target, weight, ignore_index] meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index))?;
     if let Some(key) = structured::kernel_key(outs)? {
         NLL_LOSS_FORWARD_KERNEL.get(key)?(
             self_,
@@ -65,16 +66,7 @@ fn nll_loss_backward_run(
     ignore_index: &SymInt,
     total_weight: &Tensor,
 ) -> Result<()> {
-    meta::loss::nll_loss_backward_meta(
-        outs,
-        grad_output,
-        self_,
-        target,
-        weight,
-        reduction,
-        ignore_index,
-        total_weight,
-    )?;
+    with_sizes!([outs, grad_output, self_, target, weight, ignore_index, total_weight] meta::loss::nll_loss_backward_meta(outs, grad_output, self_, target, weight, reduction, ignore_index, total_weight))?;
     if let Some(key) = structured::kernel_key(outs)? {
         NLL_LOSS_BACKWARD_KERNEL.get(key)?(
             grad_output,

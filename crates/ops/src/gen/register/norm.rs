@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -31,7 +32,7 @@ fn native_layer_norm_run(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<()> {
-    meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps)?;
+    with_sizes!([outs, input, normalized_shape, weight, bias] meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps))?;
     if let Some(key) = structured::kernel_key(outs)? {
         let normalized_shape = structured::ints(normalized_shape)?;
         LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;

@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -35,7 +36,7 @@ fn max_pool2d_with_indices_run(
     dilation: &[i64],
     ceil_mode: bool,
 ) -> Result<()> {
-    meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
+    with_sizes!([outs, self_] meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
     if let Some(key) = structured::kernel_key(outs)? {
         MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
     }
@@ -53,17 +54,7 @@ fn max_pool2d_with_indices_backward_run(
     ceil_mode: bool,
     indices: &Tensor,
 ) -> Result<()> {
-    meta::pool::max_pool2d_backward_meta(
-        outs,
-        grad_output,
-        self_,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        ceil_mode,
-        indices,
-    )?;
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::max_pool2d_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices))?;
     if let Some(key) = structured::kernel_key(outs)? {
         MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)?;
     }

@@ -12,6 +12,7 @@ use crate::gen::redispatch;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -180,7 +181,7 @@ fn randperm_generator_out_run(
     n: &SymInt,
     generator: Option<&Generator>,
 ) -> Result<()> {
-    meta::random::randperm_meta(outs, n, generator)?;
+    with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
     if let Some(key) = structured::kernel_key(outs)? {
         RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
     }

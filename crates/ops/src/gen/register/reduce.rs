@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -130,7 +131,7 @@ fn prod_dim_int_run(
 }
 
 fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::max_dim_meta(outs, self_, dim, keepdim)?;
+    with_sizes!([outs, self_] meta::reduce::max_dim_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = structured::kernel_key(outs)? {
         MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
@@ -146,7 +147,7 @@ fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 }
 
 fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::min_dim_meta(outs, self_, dim, keepdim)?;
+    with_sizes!([outs, self_] meta::reduce::min_dim_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = structured::kernel_key(outs)? {
         MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
@@ -178,7 +179,7 @@ fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: 
 }
 
 fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmax_meta(outs, self_, dim, keepdim)?;
+    with_sizes!([outs, self_] meta::reduce::argmax_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = structured::kernel_key(outs)? {
         ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
@@ -186,7 +187,7 @@ fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, ke
 }
 
 fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmin_meta(outs, self_, dim, keepdim)?;
+    with_sizes!([outs, self_] meta::reduce::argmin_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = structured::kernel_key(outs)? {
         ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
@@ -252,7 +253,7 @@ fn all_dims_run(
 }
 
 fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = structured::kernel_key(outs)? {
         SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
@@ -266,7 +267,7 @@ fn _softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
     if let Some(key) = structured::kernel_key(outs)? {
         SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }
@@ -279,7 +280,7 @@ fn _log_softmax_run(
     dim: i64,
     half_to_float: bool,
 ) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = structured::kernel_key(outs)? {
         LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
@@ -293,7 +294,7 @@ fn _log_softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
     if let Some(key) = structured::kernel_key(outs)? {
         LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }

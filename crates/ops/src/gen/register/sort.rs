@@ -11,6 +11,7 @@ use crate::gen::handles;
 use crate::meta;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -33,7 +34,7 @@ fn sort_stable_run(
     dim: i64,
     descending: bool,
 ) -> Result<()> {
-    meta::sort::sort_meta(outs, self_, stable, dim, descending)?;
+    with_sizes!([outs, self_] meta::sort::sort_meta(outs, self_, stable, dim, descending))?;
     if let Some(key) = structured::kernel_key(outs)? {
         SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)?;
     }
