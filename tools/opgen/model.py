@@ -281,6 +281,7 @@ class Operator:
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False
+    overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property

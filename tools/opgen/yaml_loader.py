@@ -29,7 +29,7 @@ from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
-    "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
+    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node view "
     "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
@@ -229,6 +229,7 @@ class _Entry:
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
+            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 

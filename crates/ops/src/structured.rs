@@ -72,6 +72,14 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
     Ok(out.clone())
 }
 
+/// [`write_out`] where `out` may be one of the inputs: such an output keeps its size, as under an iterator.
+pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: &Tensor) -> Result<Tensor> {
+    if inputs.iter().any(|input| input.is_same(out)) {
+        return write_inplace(name, out, result);
+    }
+    write_out(name, out, result)
+}
+
 /// The in-place form of an operator that has none of its own.
 pub fn write_inplace(name: &str, self_: &Tensor, result: &Tensor) -> Result<Tensor> {
     check!(

@@ -78,7 +78,7 @@ _C10_NAMES = (
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
-_MODULES = "composite gen::redispatch meta structured view"
+_MODULES = "composite gen::redispatch meta operands structured view"
 _MACROS = "with_sizes"
 
 
@@ -188,7 +188,7 @@ def _run(operator: Operator) -> str:
         lets.insert(0, "structured::init_from(self_, outs)?;")
     return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
     {first}
-    if let Some(key) = structured::kernel_key(outs)? {{
+    if let Some(key) = {_kernel_key(operator, arguments)}? {{
         {" ".join(lets)}
         {_structured_kernel(operator)}({", ".join(values)})?;
     }}
@@ -196,6 +196,42 @@ def _run(operator: Operator) -> str:
 }}
 
 """
+
+
+def _operands(arguments: Sequence[Argument]) -> str:
+    """The arguments that hold tensors, as `operands::Operands`."""
+    pairs = [f'("{a.name}", &{local(a.name)})' for a in arguments if a.type.is_tensor_like]
+    return f"&[{', '.join(pairs)}]"
+
+
+def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
+    """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
+    if operator.plan == "iter":
+        return "structured::kernel_key(outs)"
+    return f'operands::kernel_key(outs, "{operator.base_name}", {_operands(arguments)})'
+
+
+def _overlap_guard(function: Function) -> str:
+    """What stands before a call that writes to given outputs, for kernels that no iterator drives."""
+    operator, schema = function.operator, function.schema
+    if operator.plan == "iter" or function.variant is Variant.FUNCTIONAL:
+        return ""
+    written = [a for a in schema.arguments if a.is_write]
+    # A kernel that starts from a copy of `self` may find it in its output.
+    kept = {a.name for a in written} | ({"self"} if operator.copies_self else set())
+    read = [a for a in schema.arguments if a.type.is_tensor_like and a.name not in kept]
+    if not read or any(a.type.is_list for a in written):
+        return ""
+    base = next(iter(functions_of(operator)))
+    outs = f"&[{', '.join(local(a.name) for a in written)}]"
+    call = f'operands::overlaps({outs}, "{operator.base_name}", operands::Overlap::'
+    if operator.overlap == "refuse" or base.schema.is_inplace:
+        return f"{call}Refuse, {_operands(read)})?;"
+    if operator.kind is not Kind.STRUCTURED or operator.optional_returns:
+        return ""  # Computed apart and copied in any case.
+    inputs = ", ".join(["keyset", *_base_inputs(function)])
+    result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?")
+    return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
 
 
 def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
@@ -285,7 +321,8 @@ def _structured_closure(function: Function) -> str:
             make = f"StructuredOutputs::functional({count})"
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
-    keyset = "keyset" if guard else "_"
+    guard += _overlap_guard(function)
+    keyset = "keyset" if "keyset" in guard else "_"
     return (
         f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
     )
@@ -298,11 +335,13 @@ def _boolean_guard(function: Function) -> str:
         return ""
     base = next(iter(functions_of(operator)))
     inputs = ", ".join(["keyset", *locals_of(operator.schema)])
-    write, out = ("write_out", "out") if function.variant is Variant.OUT else ("write_inplace", "self_")
-    return (
-        f"if !structured::is_bool({out}) {{ "
-        f'return structured::{write}("{schema.name}", {out}, &redispatch::{base.rust_name}({inputs})?); }}'
-    )
+    call = f"&redispatch::{base.rust_name}({inputs})?"
+    if function.variant is Variant.INPLACE:
+        write, out = f'structured::write_inplace("{schema.name}", self_, {call})', "self_"
+    else:
+        tensors = [local(a.name) for a in operator.schema.arguments if a.type.is_tensor_like]
+        write, out = f'structured::write_out_or_input("{schema.name}", out, &[{", ".join(tensors)}], {call})', "out"
+    return f"if !structured::is_bool({out}) {{ return {write}; }}"
 
 
 def tuple_or_one(items: Sequence[str]) -> str:
@@ -314,7 +353,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
     """The wrapper of a kernel that makes the whole result."""
     if not function.declared:
         return _variant_closure(function)
-    schema = function.schema
+    operator, schema = function.operator, function.schema
     lets: list[str] = []
     values: list[str] = []
     for name in kernel_arguments(function.operator, use):
@@ -324,7 +363,9 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         lets += [statement] if statement else []
         values.append(value)
     return (
-        f"|keyset, {_pattern(function)}| {{ {' '.join(lets)} "
+        f"|keyset, {_pattern(function)}| {{ "
+        f'operands::check_operands("{operator.base_name}", {_operands(schema.arguments)})?; '
+        f"{' '.join(lets)} "
         f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
     )
 
@@ -333,7 +374,7 @@ def _variant_closure(function: Function) -> str:
     """An in-place or `out=` form that calls the declared form for the same keys, and copies its result."""
     base = next(iter(functions_of(function.operator)))
     call = f"redispatch::{base.rust_name}({', '.join(['keyset', *_base_inputs(function)])})?"
-    return f"|keyset, {_pattern(function)}| {_write_result(function, call)}"
+    return f"|keyset, {_pattern(function)}| {{ {_overlap_guard(function)} {_write_result(function, call)} }}"
 
 
 def _base_inputs(function: Function) -> list[str]:
@@ -388,7 +429,8 @@ def _composite(function: Function) -> str:
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
     call = f"{path}({', '.join(_base_inputs(function))})?"
-    return _register(function, keys, f"|_, {_pattern(function)}| {_write_result(function, call)}")
+    body = f"{{ {_overlap_guard(function)} {_write_result(function, call)} }}"
+    return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 
 
 def _option_of_out(name: str, out: str) -> str:

@@ -14,7 +14,14 @@ pub fn try_filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
 }
 
 /// `n` values of a function, or an `OutOfMemory` error.
-pub fn try_from_fn<T>(n: usize, mut f: impl FnMut() -> T) -> Result<Vec<T>> {
+pub fn try_from_fn<T>(n: usize, f: impl FnMut() -> T) -> Result<Vec<T>> {
+    let mut values = try_with_capacity(n)?;
+    values.resize_with(n, f);
+    Ok(values)
+}
+
+/// An empty vector with room for `n` values, or an `OutOfMemory` error.
+pub fn try_with_capacity<T>(n: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
     if values.try_reserve_exact(n).is_err() {
         return Err(Error::out_of_memory(format!(
@@ -22,6 +29,5 @@ pub fn try_from_fn<T>(n: usize, mut f: impl FnMut() -> T) -> Result<Vec<T>> {
             std::mem::size_of::<T>()
         )));
     }
-    values.resize_with(n, &mut f);
     Ok(values)
 }

@@ -10,6 +10,7 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
@@ -71,7 +72,7 @@ static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStu
 
 fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
     let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "index", &[("self", &self_), ("indices", &indices)])? {
         INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
     }
     outs.finish()
@@ -86,7 +87,11 @@ fn _index_put_impl__run(
     unsafe_: bool,
 ) -> Result<()> {
     let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_index_put_impl",
+        &[("self", &self_), ("indices", &indices), ("values", &values)],
+    )? {
         INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
     }
     outs.finish()
@@ -94,7 +99,7 @@ fn _index_put_impl__run(
 
 fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "index_select", &[("self", &self_), ("index", &index)])? {
         INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
@@ -109,7 +114,9 @@ fn index_add_run(
     alpha: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, source, alpha] meta::index::index_add_meta(outs, self_, dim, index, source, alpha))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) =
+        operands::kernel_key(outs, "index_add", &[("self", &self_), ("index", &index), ("source", &source)])?
+    {
         structured::init_from(self_, outs)?;
         INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
     }
@@ -124,7 +131,7 @@ fn gather_run(
     sparse_grad: bool,
 ) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "gather", &[("self", &self_), ("index", &index)])? {
         GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
@@ -138,7 +145,9 @@ fn scatter_src_run(
     src: &Tensor,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, src] meta::index::scatter_meta(outs, self_, dim, index, src))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
         SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
@@ -153,7 +162,7 @@ fn scatter_value_run(
     value: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index)])? {
         structured::init_from(self_, outs)?;
         SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
     }
@@ -168,7 +177,9 @@ fn scatter_add_run(
     src: &Tensor,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, src] meta::index::scatter_add_meta(outs, self_, dim, index, src))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter_add", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
         SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
@@ -219,6 +230,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_TENSOR_OUT,
         Serves::dense("index_kernel"),
         |_, (self_, indices, out)| {
+            operands::overlaps(
+                &[out],
+                "index",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("indices", &indices)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_tensor_run(&mut outs, self_, indices)?;
             Ok(out.clone())
@@ -245,6 +262,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::_INDEX_PUT_IMPL_,
         Serves::dense("index_put_kernel"),
         |_, (self_, indices, values, accumulate, unsafe_)| {
+            operands::overlaps(
+                &[self_],
+                "_index_put_impl",
+                operands::Overlap::Refuse,
+                &[("indices", &indices), ("values", &values)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             _index_put_impl__run(&mut outs, self_, indices, values, accumulate, unsafe_)?;
             Ok(self_.clone())
@@ -265,6 +288,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_SELECT_OUT,
         Serves::dense("index_select_kernel"),
         |_, (self_, dim, index, out)| {
+            operands::overlaps(
+                &[out],
+                "index_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_select_run(&mut outs, self_, dim, index)?;
             Ok(out.clone())
@@ -285,6 +314,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_ADD_,
         Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha)| {
+            operands::overlaps(
+                &[self_],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(self_.clone())
@@ -295,6 +330,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_ADD_OUT,
         Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha, out)| {
+            operands::overlaps(
+                &[out],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(out.clone())
@@ -315,6 +356,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::GATHER_OUT,
         Serves::dense("gather_kernel"),
         |_, (self_, dim, index, sparse_grad, out)| {
+            operands::overlaps(
+                &[out],
+                "gather",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             gather_run(&mut outs, self_, dim, index, sparse_grad)?;
             Ok(out.clone())
@@ -335,6 +382,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER__SRC,
         Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
@@ -345,6 +398,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_SRC_OUT,
         Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
@@ -365,6 +424,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER__VALUE,
         Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value)| {
+            operands::overlaps(&[self_], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(self_.clone())
@@ -375,6 +435,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_VALUE_OUT,
         Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value, out)| {
+            operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(out.clone())
@@ -395,6 +456,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_ADD_,
         Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
@@ -405,6 +472,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_ADD_OUT,
         Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
@@ -446,17 +519,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::MASKED_SELECT_OUT,
         EXPLICIT,
         |_, (self_, mask, out)| {
+            operands::overlaps(
+                &[out],
+                "masked_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("mask", &mask)],
+            )?;
             structured::write_out("masked_select", out, &composite::index::masked_select(self_, mask)?)
         },
     )?;
     registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
+        operands::check_operands("nonzero", &[("self", &self_)])?;
         NONZERO_KERNEL.get(keyset.highest_priority_type_id())?(self_)
     });
     registrar.kernel(
         "nonzero.out",
         &handles::NONZERO_OUT,
         Serves::dense("nonzero_kernel"),
-        |keyset, (self_, out)| structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?),
+        |keyset, (self_, out)| {
+            operands::overlaps(&[out], "nonzero", operands::Overlap::Refuse, &[("self", &self_)])?;
+            structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
+        },
     );
     registrar.implement_transparent("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {
         composite::index::nonzero_numpy(self_)

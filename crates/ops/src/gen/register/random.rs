@@ -10,6 +10,7 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
@@ -182,7 +183,7 @@ fn randperm_generator_out_run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "randperm", &[])? {
         RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
     }
     outs.finish()

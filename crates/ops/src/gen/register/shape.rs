@@ -9,6 +9,7 @@ use iter::{DispatchStub, StructuredOutputs};
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
@@ -83,7 +84,7 @@ static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
 
 fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
     with_sizes!([outs, tensors] meta::shape::cat_meta(outs, tensors, dim))?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = operands::kernel_key(outs, "cat", &[("tensors", &tensors)])? {
         CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -355,6 +356,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::CAT_OUT,
         Serves::dense("cat_kernel"),
         |_, (tensors, dim, out)| {
+            operands::overlaps(&[out], "cat", operands::Overlap::Refuse, &[("tensors", &tensors)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             cat_run(&mut outs, tensors, dim)?;
             Ok(out.clone())
