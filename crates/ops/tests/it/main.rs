@@ -9,6 +9,9 @@ mod indexing;
 mod kernels;
 mod lazy_bits;
 mod products;
+#[path = "../../../c10/tests/support/shape_env.rs"]
+mod shape_env;
+mod symbolic;
 
 use c10::{AutoDispatchBelowADInplaceOrView, Result, Scalar, ScalarType, Tensor};
 use ops::{at, sym};
