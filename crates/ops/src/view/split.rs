@@ -50,7 +50,7 @@ pub fn split_tensor<I: SizeInt>(self_: &Tensor, split_size: &SymInt, dim: i64) -
         !is_zero || size.is_zero()?,
         "split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
     );
-    if is_zero {
+    if is_zero || split_size == size {
         return pieces(self_, dim, std::iter::once(size));
     }
     // One piece at least, which may be empty.
