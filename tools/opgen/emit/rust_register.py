@@ -234,6 +234,11 @@ def _overlap_guard(function: Function) -> str:
     return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
 
 
+def _guarded(function: Function, call: str) -> str:
+    guard = _overlap_guard(function)
+    return f"{{ {guard} {call} }}" if guard else call
+
+
 def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
     """The arguments whose geometry or value may be symbolic."""
     return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
@@ -374,7 +379,7 @@ def _variant_closure(function: Function) -> str:
     """An in-place or `out=` form that calls the declared form for the same keys, and copies its result."""
     base = next(iter(functions_of(function.operator)))
     call = f"redispatch::{base.rust_name}({', '.join(['keyset', *_base_inputs(function)])})?"
-    return f"|keyset, {_pattern(function)}| {{ {_overlap_guard(function)} {_write_result(function, call)} }}"
+    return f"|keyset, {_pattern(function)}| {_guarded(function, _write_result(function, call))}"
 
 
 def _base_inputs(function: Function) -> list[str]:
@@ -429,7 +434,7 @@ def _composite(function: Function) -> str:
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
     call = f"{path}({', '.join(_base_inputs(function))})?"
-    body = f"{{ {_overlap_guard(function)} {_write_result(function, call)} }}"
+    body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 
 
