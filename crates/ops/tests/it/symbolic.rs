@@ -25,7 +25,13 @@ const SYMBOLS: &[(&str, i64)] =
 /// `f[n c]` is a row-major tensor (f float, l int64, i int32, o bool, z complex), `f'[n c]` a column-major one;
 /// `(…)` is a list of tensors, `{…}` one of integers; `n` alone is the symbol.
 const EXAMPLES: &[(&str, &[&str])] = &[
-    ("_conv_forward", &["f[n 4 h w], f[6 4 3 3], f[6], {2 1}, {1 1}, {1 1}, 1", "f[n c h w], f[m c 3 3], None, {1 1}, {0 0}, {2 2}, 1"]),
+    (
+        "_conv_forward",
+        &[
+            "f[n 4 h w], f[6 4 3 3], f[6], {2 1}, {1 1}, {1 1}, 1",
+            "f[n c h w], f[m c 3 3], None, {1 1}, {0 0}, {2 2}, 1",
+        ],
+    ),
     ("_conv_input_backward", &["f[n 6 h w], f[6 4 3 3], {n 4 h w}, {1 1}, {1 1}, {1 1}, 1"]),
     ("_conv_weight_backward", &["f[n 6 h w], f[n 4 h w], {6 4 3 3}, {1 1}, {1 1}, {1 1}, 1"]),
     ("arange.start_out", &["0, n, 1, l[0]", "h, 0, -2, l[0]"]),
@@ -44,14 +50,26 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("bmm", &["f[b n c], f[b c m]"]),
     ("baddbmm", &["f[b n m], f[b n c], f[b c m]"]),
     ("dot", &["f[n], f[n]"]),
-    ("nll_loss_forward", &["f[n c], l[n], None, 1, -100", "f[n c], l[n], f[c], 0, -100", "f[c], l[], None, 2, 1"]),
-    ("nll_loss_backward", &["f[], f[n c], l[n], None, 1, -100, f[]", "f[n], f[n c], l[n], None, 0, -100, f[]"]),
+    (
+        "nll_loss_forward",
+        &["f[n c], l[n], None, 1, -100", "f[n c], l[n], f[c], 0, -100", "f[c], l[], None, 2, 1"],
+    ),
+    (
+        "nll_loss_backward",
+        &["f[], f[n c], l[n], None, 1, -100, f[]", "f[n], f[n c], l[n], None, 0, -100, f[]"],
+    ),
     ("native_layer_norm", &["f[n c h], {c h}, f[c h], f[c h], 1e-5", "f[n c], {c}, None, None, 1e-5"]),
     ("clamp", &["f[n c], 0, 1", "l'[n c], 0.5"]),
     ("where.self", &["o[n c], f[n c], f[c]"]),
     ("random_.from", &["l[n c], 0, 5"]),
-    ("max_pool2d_with_indices", &["f[n 4 h w], {2 2}, {2 2}", "f[n c h w], {3 2}, {1 2}, {1 0}, {1 1}, true"]),
-    ("max_pool2d_with_indices_backward", &["f[n 4 p q], f[n 4 h w], {2 2}, {2 2}, {0 0}, {1 1}, false, l[n 4 p q]"]),
+    (
+        "max_pool2d_with_indices",
+        &["f[n 4 h w], {2 2}, {2 2}", "f[n c h w], {3 2}, {1 2}, {1 0}, {1 1}, true"],
+    ),
+    (
+        "max_pool2d_with_indices_backward",
+        &["f[n 4 p q], f[n 4 h w], {2 2}, {2 2}, {0 0}, {1 1}, false, l[n 4 p q]"],
+    ),
     ("randperm.generator_out", &["n, None, l[0]"]),
     ("sum.dim_IntList", &["f[n c h], {1}", "l[n c h], {0 -1}, true", "f[n c], None"]),
     ("prod.dim_int", &["l[n c], 1"]),
@@ -77,7 +95,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("_reshape_alias", &["f[n c], {c n}, {n 1}"]),
     ("transpose.int", &["f[n c h], 0, -1"]),
     ("permute", &["f[n c h], {2 0 1}"]),
-    ("slice.Tensor", &["f[n c], 0, 1", "f[n c], 1, None, -1", "f[h c], 0, 1, m, 1", "f[h c], 0, -6, 100, 3", "f[h c]"]),
+    (
+        "slice.Tensor",
+        &["f[n c], 0, 1", "f[n c], 1, None, -1", "f[h c], 0, 1, m, 1", "f[h c], 0, -6, 100, 3", "f[h c]"],
+    ),
     ("select.int", &["f[n c], 0, 1", "f[n c], 1, -1"]),
     ("diagonal", &["f[n c]", "f[n c h], 1, 2, 0", "f[n c], -1"]),
     ("expand", &["f[n 1], {n c}", "f[c], {n -1}", "f[n 1 c], {b n 2 c}"]),
@@ -103,7 +124,10 @@ const COMPOSITES: &[(&str, &[&str])] = &[
     ("chunk", &["f[h c], 3"]),
     ("stack", &["(f[n c] f[n c]), 1"]),
     ("movedim.int", &["f[n c h], 0, 2"]),
-    ("matmul", &["f[n c], f[c m]", "f[b n c], f[c m]", "f[b n c], f[b c m]", "f[n c], f[c]", "f[c], f[b c m]"]),
+    (
+        "matmul",
+        &["f[n c], f[c m]", "f[b n c], f[c m]", "f[b n c], f[b c m]", "f[n c], f[c]", "f[c], f[b c m]"],
+    ),
     ("matmul", &["f[1 b n c], f[h 1 c m]"]),
     ("linear", &["f[n c], f[m c], f[m]", "f[b n c], f[m c], f[m]", "f[b n c], f[m c]"]),
     ("mean", &["f[n c]"]),
@@ -343,7 +367,8 @@ fn check(op: OperatorHandle, example: &str) -> std::result::Result<(), String> {
 fn made_up(schema: &FunctionSchema) -> Vec<String> {
     let mut examples = Vec::new();
     for dtype in ["f", "l", "o"] {
-        for (first, rest) in [("[n c]", "[n c]"), ("'[n c]", "[n c]"), ("'[n c]", "'[n c]"), ("[n c]", "[c]")] {
+        for (first, rest) in [("[n c]", "[n c]"), ("'[n c]", "[n c]"), ("'[n c]", "'[n c]"), ("[n c]", "[c]")]
+        {
             let mut tensors = 0;
             let mut texts: Vec<String> = Vec::new();
             for argument in schema.arguments.iter().filter(|a| !a.is_out) {
@@ -366,12 +391,8 @@ fn made_up(schema: &FunctionSchema) -> Vec<String> {
 
 /// What variants of an operator have in common: the name and the arguments that are not outputs.
 fn family(schema: &FunctionSchema) -> String {
-    let inputs: Vec<String> = schema
-        .arguments
-        .iter()
-        .filter(|a| !a.is_out)
-        .map(|a| format!("{}:{:?}", a.name, a.ty))
-        .collect();
+    let inputs: Vec<String> =
+        schema.arguments.iter().filter(|a| !a.is_out).map(|a| format!("{}:{:?}", a.name, a.ty)).collect();
     format!("{}({})", schema.name.base_name().trim_end_matches('_'), inputs.join(","))
 }
 
@@ -502,7 +523,10 @@ fn guards_are_only_those_that_decide() -> Result<()> {
         let (guards, expectations) = asked(name, example)?;
         assert!(guards.is_empty(), "{name}({example}) decides {guards:?}");
         // What holds for every size of at least 2 is no expectation either, but windows have to fit.
-        assert!(expectations.is_empty() || name == "max_pool2d", "{name}({example}) expects {expectations:?}");
+        assert!(
+            expectations.is_empty() || name == "max_pool2d",
+            "{name}({example}) expects {expectations:?}"
+        );
     }
     // Sizes that may differ are expected to be equal; nothing is decided.
     assert_eq!(asked("add.Tensor", "f[n c], f[p c]")?, (vec![], vec!["n == p".to_owned()]));
@@ -523,12 +547,16 @@ fn broadcasting_decides_about_ones() -> Result<()> {
     let meta = |sizes: &[SymInt]| {
         empty_strided_symint_meta(sizes, &[], DispatchKeySet::from_key(DispatchKey::Meta), ScalarType::Float)
     };
-    let sum = at::add_tensor(&meta(&[n.clone(), one.clone()])?, &meta(&[n.clone(), n.clone()])?, &Scalar::Int(1))?;
+    let sum =
+        at::add_tensor(&meta(&[n.clone(), one.clone()])?, &meta(&[n.clone(), n.clone()])?, &Scalar::Int(1))?;
     assert_eq!(sum.sym_sizes().as_slice(), [n.clone(), n.clone()]);
     assert_eq!(env.guards(), ["one == 1"]);
     env.clear();
     let squeezed = at::squeeze(&meta(&[n.clone(), one])?)?;
-    assert_eq!((squeezed.sym_sizes().as_slice(), env.guards()), ([n].as_slice(), vec!["one == 1".to_owned()]));
+    assert_eq!(
+        (squeezed.sym_sizes().as_slice(), env.guards()),
+        ([n].as_slice(), vec!["one == 1".to_owned()])
+    );
     Ok(())
 }
 
@@ -555,7 +583,10 @@ fn factories_keep_symbols() -> Result<()> {
     // Memory has a size: on the CPU the symbol is decided.
     env.clear();
     let plain = at::empty_memory_format(&shape, None, None, Some(c10::Device::CPU), None, None)?;
-    assert_eq!((plain.sizes()?, env.guards()), ([4, 3].as_slice(), vec!["n == 4".to_owned(), "c == 3".to_owned()]));
+    assert_eq!(
+        (plain.sizes()?, env.guards()),
+        ([4, 3].as_slice(), vec!["n == 4".to_owned(), "c == 3".to_owned()])
+    );
     let viewed = at::view(&plain, &[c, n])?;
     assert!(!viewed.has_symbolic_sizes_strides());
     Ok(())
