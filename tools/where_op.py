@@ -45,8 +45,10 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
     elif operator.kind in (Kind.IMPLICIT, Kind.EXPLICIT):
         name = operator.impl or functions[0].rust_name
         yield "composite", find(rf"(fn |\s){name}\b", f"crates/ops/src/composite/{family}.rs")
-    for backend, kernel in operator.kernels.items():
-        yield f"kernel {backend}", find(rf'\b{kernel}("|: fn\()', f"crates/kernels-{backend.lower()}/src")
+    for use in operator.kernels:
+        for folder in sorted((REPOSITORY / "crates").glob("kernels-*/src")):
+            path = str(folder.relative_to(REPOSITORY))
+            yield f"kernel {use.name} in {folder.parent.name}", find(rf'\b{use.name}("|: fn\()', path)
     yield from derivative_parts(operator, functions)
     yield "batching rule", operator.batch and f"family rule `{operator.batch}`"
     yield "lowering", operator.lowering and f"family rule `{operator.lowering}`"

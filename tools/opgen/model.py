@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .dispatch_keys import KeySort, dispatch_keys
+
 
 @dataclass(frozen=True)
 class Location:
@@ -229,6 +231,21 @@ class Derivative:
 
 
 @dataclass(frozen=True)
+class KernelUse:
+    """A kernel of an operator: for some keys, or (`keys` empty) for every backend's strided tensors but `others`."""
+
+    name: str
+    keys: tuple[str, ...]
+    others: tuple[str, ...]
+    structured: bool
+
+    @property
+    def stub(self) -> str:
+        """Its `DispatchStub` static."""
+        return self.name.upper()
+
+
+@dataclass(frozen=True)
 class Operator:
     """One YAML entry, after the family's rules have filled in what it leaves out."""
 
@@ -239,7 +256,8 @@ class Operator:
     kind: Kind
     meta: str | None = None
     plan: str = "none"
-    kernels: Mapping[str, str] = field(default_factory=dict)
+    kernel: str | None = None  # the name under which any backend registers its kernel for strided tensors
+    dispatch: Mapping[str, str] = field(default_factory=dict)  # what is stated for single dispatch keys
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
     inplace_impl: str | None = None
@@ -263,12 +281,37 @@ class Operator:
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False
+    overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property
     def base_name(self) -> str:
         """The name without a trailing in-place underscore."""
         return self.schema.name[:-1] if self.schema.is_inplace else self.schema.name
+
+    def kernel_for(self, key: str) -> str | None:
+        """The name under which the kernel of a backend's key is registered."""
+        sort = dispatch_keys()[key]
+        if sort not in (KeySort.DENSE, KeySort.BACKEND):
+            return None
+        return self.dispatch.get(key, self.kernel if sort is KeySort.DENSE else None)
+
+    @property
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """Every kernel with the keys it is for; the one that any backend may register comes first."""
+        sorts = dispatch_keys()
+        stated = {k: name for k, name in self.dispatch.items() if sorts[k] in (KeySort.DENSE, KeySort.BACKEND)}
+        uses: list[KernelUse] = []
+        if self.kernel is not None:
+            others = tuple(k for k in stated if sorts[k] is KeySort.DENSE)
+            uses.append(KernelUse(self.kernel, (), others, self.kind is Kind.STRUCTURED))
+        groups: dict[tuple[str, bool], list[str]] = {}
+        for key, name in stated.items():
+            # Kernels of structured operators fill outputs that the wrapper has made; only strided ones are made.
+            structured = self.kind is Kind.STRUCTURED and sorts[key] is KeySort.DENSE
+            groups.setdefault((name, structured), []).append(key)
+        uses += [KernelUse(name, tuple(keys), (), structured) for (name, structured), keys in groups.items()]
+        return tuple(uses)
 
     def error(self, message: str) -> OpgenError:
         """An error about this operator."""

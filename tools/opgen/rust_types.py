@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import Argument, Operator, Return, Schema, rust_ident
+from .model import Argument, KernelUse, Kind, Operator, Return, Schema, rust_ident
 
 _SCALARS = {
     "Tensor": "Tensor",
@@ -72,6 +72,13 @@ def kernel_value(argument: Argument, local: str) -> tuple[str, str]:
             return "", local
 
 
+def kernel_arguments(operator: Operator, use: KernelUse) -> tuple[str, ...]:
+    """The arguments that the kernel sees: as declared, or all where it makes the whole result."""
+    if use.structured or operator.kind is Kind.KERNEL:
+        return operator.kernel_args
+    return tuple(a.name for a in operator.schema.arguments)
+
+
 def return_type(returns: Sequence[Return], *, optional: bool) -> str:
     """The Rust return type."""
     texts = [_return(r, optional=optional) for r in returns]
@@ -110,13 +117,11 @@ def markers(schema: Schema) -> str:
     return tuple_of([marker(a) for a in schema.arguments])
 
 
-def kernel_signature(operator: Operator) -> str:
+def kernel_signature(operator: Operator, use: KernelUse) -> str:
     """The Rust function type under which backends register the operator's kernel."""
-    from .model import Kind
-
     schema = operator.schema
-    arguments = [kernel_type(a) for n in operator.kernel_args if (a := schema.argument(n)) is not None]
-    if operator.kind is Kind.KERNEL:
+    arguments = [kernel_type(a) for n in kernel_arguments(operator, use) if (a := schema.argument(n)) is not None]
+    if not use.structured:
         result = return_type(schema.returns, optional=operator.optional_returns)
         return f"fn({', '.join(arguments)}) -> Result<{result}>"
     if operator.plan == "iter":

@@ -84,16 +84,17 @@ def _visible(function: Function) -> tuple[bool, bool]:
     """Whether it is bound as a function and as a method."""
     variants = function.operator.variants
     if function.variant is Variant.OUT:
-        return True, False
+        # PyTorch's Python functions take no list of outputs.
+        return not any(a.type.is_list for a in function.schema.out_arguments), False
     if function.variant is Variant.INPLACE and not function.declared:
-        return "function_inplace" in variants, True
+        return "function_inplace" in variants, "inplace" in variants
     return "function" in variants, "method" in variants
 
 
 def _pair(functions: Sequence[Function]) -> list[Overload]:
     """Joins each `out=` form with the form that takes the same arguments otherwise."""
     bases = [f for f in functions if f.variant is not Variant.OUT]
-    outs = [f for f in functions if f.variant is Variant.OUT]
+    outs = [f for f in functions if f.variant is Variant.OUT and any(_visible(f))]
     overloads: list[Overload] = []
     for base in bases:
         match = next((o for o in outs if _same_call(base.schema, o.schema)), None)

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from .dispatch_keys import KeySort, dispatch_keys
 from .families import FAMILIES, FamilyRule, rule_of
 from .model import (
     AUTO,
@@ -27,8 +28,8 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel kernels kernel_args init composite impl inplace_impl output "
-    "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
+    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node view "
     "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
@@ -36,7 +37,6 @@ VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"
 NAMESPACES = frozenset({"nn", "special", "linalg", "fft"})
 FORWARD_WORDS = frozenset({"auto_linear", "auto_element_wise"})
 AUTOCAST = frozenset({"lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote", "banned"})
-BACKENDS = frozenset({"CPU", "CUDA", "Meta"})
 
 
 class _Node:
@@ -202,7 +202,8 @@ class _Entry:
             kind=kind,
             meta=(self.text("meta") or f"{self.base()}_meta") if structured else None,
             plan=plan,
-            kernels=self.kernels(kind),
+            kernel=self.kernel(kind),
+            dispatch=self.dispatch(kind),
             kernel_args=self.kernel_args(kind, plan),
             impl=self.text("impl"),
             inplace_impl=self.text("inplace_impl"),
@@ -228,6 +229,7 @@ class _Entry:
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
+            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 
@@ -249,7 +251,7 @@ class _Entry:
             return Kind.KERNEL
         if self.rule.structured:
             return Kind.STRUCTURED
-        if "kernel" in self.entry or "kernels" in self.entry:
+        if "kernel" in self.entry or "dispatch" in self.entry:
             return Kind.KERNEL
         raise OpgenError(
             self.location,
@@ -261,30 +263,43 @@ class _Entry:
         if "variants" not in self.entry:
             defaults = set(self.rule.variants)
             if self.schema.is_inplace or self.schema.out_arguments or kind in (Kind.VIEW, Kind.KERNEL):
-                defaults -= {"inplace", "out"}
+                defaults -= {"inplace", "function_inplace", "out"}
             return frozenset(defaults)
         for node in self.entry["variants"].items():
             if node.text() not in VARIANTS:
                 raise node.fail(f"a variant is one of {', '.join(sorted(VARIANTS))}; got `{node.text()}`")
         return frozenset(self.texts("variants"))
 
-    def kernels(self, kind: Kind) -> dict[str, str]:
-        has_kernel = kind in (Kind.STRUCTURED, Kind.KERNEL)
-        if "kernels" in self.entry:
-            if not has_kernel:
-                raise self.entry["kernels"].fail("views and composites have no kernels")
-            result: dict[str, str] = {}
-            for backend, node in self.entry["kernels"].mapping().items():
-                if backend not in BACKENDS:
-                    raise node.fail(f"a backend is one of {', '.join(sorted(BACKENDS))}; got `{backend}`")
-                result[backend] = node.text()
-            return result
-        if not has_kernel:
+    def kernel(self, kind: Kind) -> str | None:
+        """The name that every backend's kernel has unless `dispatch` states another."""
+        if kind not in (Kind.STRUCTURED, Kind.KERNEL):
             if "kernel" in self.entry:
-                raise self.entry["kernel"].fail("views and composites have no kernels")
+                raise self.entry["kernel"].fail("views and composites have no kernel for all backends; see `dispatch`")
+            return None
+        if kind is Kind.KERNEL and "dispatch" in self.entry and "kernel" not in self.entry:
+            return None
+        return self.text("kernel") or f"{self.base()}_kernel"
+
+    def dispatch(self, kind: Kind) -> dict[str, str]:
+        """What is stated per key: kernels for backends' keys, functions of this crate for all others."""
+        if "dispatch" not in self.entry:
             return {}
-        name = self.text("kernel") or f"{self.base()}_kernel"
-        return {backend: name for backend in self.rule.backends}
+        if kind is Kind.IMPLICIT:
+            raise self.entry["dispatch"].fail("an implicit composite has no kernels of its own: autograd passes it by")
+        result: dict[str, str] = {}
+        sorts = dispatch_keys()
+        for keys, node in self.entry["dispatch"].mapping().items():
+            for key in (k.strip() for k in keys.split(",")):
+                if key not in sorts:
+                    raise node.fail(f"`{key}` is not a dispatch key under which kernels are registered")
+                if key in result:
+                    raise node.fail(f"`{key}` is stated twice")
+                if sorts[key] is KeySort.META and kind is Kind.STRUCTURED:
+                    raise node.fail("the shape function of a structured operator is its kernel for Meta")
+                if sorts[key] is KeySort.ALIAS and kind in (Kind.EXPLICIT, Kind.VIEW):
+                    raise node.fail(f"the operator's function is registered for an alias already; got `{key}` too")
+                result[key] = node.text()
+        return result
 
     def kernel_args(self, kind: Kind, plan: str) -> tuple[str, ...]:
         names = [a.name for a in self.schema.arguments]

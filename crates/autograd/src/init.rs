@@ -31,7 +31,9 @@ fn register_all() -> Result<()> {
     }
     for op in list_operators() {
         // Operators of others register themselves: see `register_ad_inplace_or_view`.
-        if op.name().namespace() == Some("aten") {
+        // Those that write on the side alone are not tracked: see Note [Written on the side].
+        let info = op.info()?;
+        if op.name().namespace() == Some("aten") && (info.is_view || info.writes_results()) {
             add_ad_inplace_or_view(&mut library, op)?;
         }
     }

@@ -19,22 +19,6 @@ from .common import header, sources
 
 ROOT = "crates/autograd/src/gen"
 
-_META_ACCESSORS = {
-    "SymSizes": "sym_sizes",
-    "SymStrides": "sym_strides",
-    "SymNumel": "sym_numel",
-    "SymStorageOffset": "sym_storage_offset",
-    "ScalarType": "scalar_type",
-    "Options": "options",
-    "Dim": "dim",
-    "Device": "device",
-    "Layout": "layout",
-    "IsComplex": "is_complex",
-    "TensorListSizes": "tensor_list_sizes",
-    "TensorListScalarTypes": "tensor_list_scalar_types",
-    "TensorListLen": "list_size",
-}
-
 
 def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
     """The table of every family that has a derivative, and the `mod.rs` that lists the tables."""
@@ -146,7 +130,8 @@ def _saved(saved: Saved) -> str:
         case "Value":
             return f"SavedArg::Value {{ arg: {saved.index} }}"
         case _:
-            what = f"MetaKind::{saved.meta}"
+            assert saved.meta is not None
+            what = f"MetaKind::{saved.meta.kind}"
             return f"SavedArg::Meta {{ arg: {saved.index}, what: {what}, needed_by: {saved.needed_by:#b} }}"
 
 
@@ -162,10 +147,7 @@ def _grad_numbers(operator: Operator) -> list[int]:
 
 
 def _backward(name: str, spec: DerivativeSpec) -> str:
-    uses_single = any(not b.uses_grads for b in spec.backwards)
     lines = [f"fn {name}(ctx: &mut BackwardCtx<'_>) -> Result<()> {{"]
-    if uses_single and any(_names_grad(b) for b in spec.backwards):
-        lines.append("let Some(grad) = ctx.grad(0) else { return Ok(()) };")
     if any(b.uses_grads for b in spec.backwards):
         lines.append("let grads = ctx.grads();")
     for backward in spec.backwards:
@@ -185,7 +167,9 @@ def _formula(spec: DerivativeSpec, backward: Backward) -> list[str]:
         condition = f"ctx.needs({positions[0]})"
     else:
         condition = f"ctx.needs_any(&[{', '.join(map(str, positions))}])"
-    lines = [f"if {condition} {{"]
+    # Where no gradient came in, the formulas of that gradient alone give none.
+    single = _names_grad(backward)
+    lines = [f"if let (true, Some(grad)) = ({condition}, ctx.grad(0)) {{" if single else f"if {condition} {{"]
     for slot in backward.slots:
         lines += _bind(operator, slot, spec.saved[slot])
     if backward.uses_mask:
@@ -221,7 +205,8 @@ def _special(operator: Operator, backward: Backward) -> str:
 def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
     name = saved.local
     if saved.kind == "Meta":
-        return [f"let {name} = ctx.{_META_ACCESSORS[saved.meta]}({slot});"]
+        assert saved.meta is not None
+        return [f"let {name} = ctx.{saved.meta.accessor}({slot})?;"]
     if saved.kind == "Output":
         is_list = operator.schema.returns[saved.index].type.is_list
         return [f"let {name} = &ctx.{'tensor_list' if is_list else 'tensor'}({slot})?;"]
@@ -229,7 +214,7 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
     if saved.kind == "Value":
         kind = marker(argument)
         return [
-            f"let {name} = <{kind} as ArgType>::hold(ctx.value({slot}).clone())?;",
+            f"let {name} = <{kind} as ArgType>::hold(ctx.value({slot})?.clone())?;",
             f"let {name} = <{kind} as ArgType>::borrow(&{name});",
         ]
     match argument.type.key:

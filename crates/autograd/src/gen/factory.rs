@@ -199,30 +199,27 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn copy__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
-    if ctx.needs(1) {
-        let src_sym_sizes = ctx.sym_sizes(0);
-        let src_options = ctx.options(1);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let src_sym_sizes = ctx.sym_sizes(0)?;
+        let src_options = ctx.options(1)?;
         ctx.set_grad(1, copy_src_backward(grad, src_sym_sizes, src_options)?);
     }
     Ok(())
 }
 
 fn clone_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
     Ok(())
 }
 
 fn _to_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_options = ctx.options(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_options = ctx.options(0)?;
         ctx.set_grad(0, to_copy_backward(grad, self_options)?);
     }
     Ok(())

@@ -41,6 +41,21 @@ pub fn multiply_integers(factors: &[i64]) -> Result<i64> {
     bail!(Runtime, "numel: integer multiplication overflow in the sizes {factors:?}")
 }
 
+/// The number of elements of a tensor of `itemsize` bytes each. The sizes of a tensor without elements, too, have to
+/// make strides and byte offsets that an `i64` holds: kernels multiply them before they look at an element.
+#[inline]
+pub fn checked_numel(sizes: &[i64], itemsize: usize) -> Result<i64> {
+    let numel = multiply_integers(sizes)?;
+    if numel == 0 {
+        let product =
+            sizes.iter().try_fold(itemsize.max(1) as i64, |product, &size| product.checked_mul(size.max(1)));
+        if product.is_none() {
+            bail!(Runtime, "numel: integer multiplication overflow in the sizes {sizes:?}");
+        }
+    }
+    Ok(numel)
+}
+
 /// Writes the strides of a row-major tensor. Sizes of 0 count as 1, and products saturate: a tensor so large
 /// is refused where its number of elements or bytes is computed.
 #[inline]

@@ -8,12 +8,20 @@ use crate::{at, sym};
 
 /// `aten::bernoulli`
 pub fn bernoulli(self_: &Tensor, generator: Option<&Generator>) -> Result<Tensor> {
-    at::bernoulli__tensor(&at::empty_like(self_, None, None, None, None, None)?, self_, generator)
+    at::bernoulli__tensor(
+        &at::empty_like(self_, None, None, None, None, Some(MemoryFormat::Contiguous))?,
+        self_,
+        generator,
+    )
 }
 
 /// `aten::bernoulli.p`
 pub fn bernoulli_p(self_: &Tensor, p: f64, generator: Option<&Generator>) -> Result<Tensor> {
-    at::bernoulli__float(&at::empty_like(self_, None, None, None, None, None)?, p, generator)
+    at::bernoulli__float(
+        &at::empty_like(self_, None, None, None, None, Some(MemoryFormat::Contiguous))?,
+        p,
+        generator,
+    )
 }
 
 /// `aten::random_.to`

@@ -31,11 +31,12 @@ fn checked_sum_to<I: SizeInt>(self_: &Tensor, size: &[SymInt]) -> Result<Tensor>
 /// Sums the dimensions that broadcasting `shape` to the tensor's shape added or stretched.
 fn sum_to<I: SizeInt>(self_: &Tensor, shape: &[I]) -> Result<Tensor> {
     let sizes = I::sizes_of(self_)?;
-    if sizes[..] == *shape {
-        return Ok(self_.clone());
-    }
+    // In this order: a sum of small integers is int64 even where there is nothing to add.
     if shape.is_empty() {
         return at::sum(self_, None);
+    }
+    if sizes[..] == *shape {
+        return Ok(self_.clone());
     }
     let leading = sizes.len() - shape.len();
     let mut dims: DimVector = (0..leading as i64).collect();

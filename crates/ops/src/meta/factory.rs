@@ -1,6 +1,6 @@
 //! Meta functions of the `factory` operators: `out` decides dtype and device, the arguments its size.
 
-use c10::{check, Result, Scalar, SizeInt, SizeVector};
+use c10::{check, check_value, Result, Scalar, SizeInt, SizeVector};
 use iter::StructuredOutputs;
 
 /// How many elements `arange` gives.
@@ -56,6 +56,11 @@ fn invalid_length(length: f64) -> c10::Error {
     c10::Error::runtime(format!("invalid size, possible overflow? (arange of {length} elements)"))
 }
 
+/// A number without its fraction.
+fn truncated(value: &Scalar) -> Result<Scalar> {
+    value.to_i64().map(Scalar::Int)
+}
+
 /// `arange` into `out`.
 pub fn arange_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
@@ -65,8 +70,14 @@ pub fn arange_meta<I: SizeInt>(
 ) -> Result<()> {
     let options = outs.output(0)?.options();
     let symbolic = [start, end, step].into_iter().any(Scalar::is_symbolic);
-    let length: I = if symbolic || options.dtype_or_default().is_integral(true) && !step.is_complex() {
+    let integral = options.dtype_or_default().is_integral(true);
+    let length: I = if symbolic {
         arange_length(start, end, step)?
+    } else if integral && !step.is_complex() {
+        // An integral range is counted in integers.
+        let (start, end, step) = (truncated(start)?, truncated(end)?, truncated(step)?);
+        check_value!(step != Scalar::Int(0), "step must be nonzero");
+        arange_length(&start, &end, &step)?
     } else {
         arange_length(
             &Scalar::Float(start.to_f64()?),

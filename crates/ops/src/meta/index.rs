@@ -222,7 +222,7 @@ pub fn index_put_meta<I: SizeInt>(
     _accumulate: bool,
     _unsafe: bool,
 ) -> Result<IndexPlan> {
-    check_index!(
+    check!(
         self_.dtype() == values.dtype(),
         "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
         self_.dtype().short_name(),

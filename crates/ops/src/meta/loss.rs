@@ -15,6 +15,11 @@ fn check_nll<I: SizeInt>(self_: &Tensor, target: &Tensor, weight: Option<&Tensor
         &target_sizes[..]
     );
     check!(
+        self_.dim() == 2 || I::numel_of(target)?.expect_eq(&I::ONE)?,
+        "expected one target for one sample, got target: {:?}",
+        &target_sizes[..]
+    );
+    check!(
         matches!(target.dtype(), ScalarType::Long | ScalarType::Byte),
         "expected scalar type Long but found {}",
         target.dtype().short_name()

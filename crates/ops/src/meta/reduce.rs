@@ -67,7 +67,7 @@ pub fn prod_dim_meta(
 
 /// A reduction without identity needs an element.
 fn check_all_nonempty(name: &str, self_: &Tensor) -> Result<()> {
-    check_index!(
+    check!(
         !sym::is_empty(self_)?,
         "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
          'dim' argument."
@@ -194,7 +194,10 @@ fn position<I: SizeInt>(
             reduced_shape(self_, dim, keepdim)?
         }
         None => {
-            check_all_nonempty(name, self_)?;
+            check_index!(
+                !sym::is_empty(self_)?,
+                "{name}(): Expected reduction dim to be specified for input.numel() == 0."
+            );
             shape_from_dim_mask(&I::sizes_of(self_)?, u64::MAX, keepdim)
         }
     };

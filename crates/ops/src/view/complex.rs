@@ -52,6 +52,7 @@ pub fn view_as_complex<I: SizeInt>(self_: &Tensor) -> Result<Tensor> {
 
 /// `aten::_conj`: the conjugate, left to whoever reads the elements.
 pub fn _conj<I: SizeInt>(self_: &Tensor) -> Result<Tensor> {
+    check!(self_.is_complex(), "_conj(): expected a complex tensor, got {}", self_.dtype());
     let view = alias::<I>(self_)?;
     view.set_conj(!self_.is_conj());
     Ok(view)

@@ -1,6 +1,6 @@
 //! Views that are lists: a dimension cut into pieces.
 
-use c10::{check, wrap_dim, Result, SizeInt, SymInt, Tensor};
+use c10::{check, try_with_capacity, wrap_dim, Result, SizeInt, SymInt, Tensor};
 
 use super::alias_with_sizes_and_strides;
 
@@ -11,8 +11,9 @@ pub fn unbind_int<I: SizeInt>(self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     let mut strides = I::to_vector(&I::strides_of(self_)?);
     let (size, stride) = (sizes.remove(dim), strides.remove(dim));
     let mut offset = I::storage_offset_of(self_)?;
-    let mut result = Vec::new();
-    for _ in 0..size.guard_int()? {
+    let count = size.guard_int()?;
+    let mut result = try_with_capacity(count as usize)?;
+    for _ in 0..count {
         result.push(alias_with_sizes_and_strides(self_, &sizes, &strides, &offset)?);
         offset = offset.sym_add(&stride)?;
     }
@@ -24,7 +25,7 @@ fn pieces<I: SizeInt>(self_: &Tensor, dim: usize, lengths: impl Iterator<Item = 
     let mut sizes = I::to_vector(&I::sizes_of(self_)?);
     let strides = I::strides_of(self_)?;
     let mut offset = I::storage_offset_of(self_)?;
-    let mut result = Vec::with_capacity(lengths.size_hint().0);
+    let mut result = try_with_capacity(lengths.size_hint().0)?;
     for length in lengths {
         let next = offset.sym_add(&length.stride_mul(&strides[dim])?)?;
         sizes[dim] = length;

@@ -8,6 +8,7 @@ mod factories;
 mod indexing;
 mod kernels;
 mod lazy_bits;
+mod other_backend;
 mod products;
 #[path = "../../../c10/tests/support/shape_env.rs"]
 mod shape_env;

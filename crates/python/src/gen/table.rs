@@ -139,12 +139,20 @@ pub static BINDINGS: &[Binding] = &[
     Binding {
         name: "_foreach_mul",
         namespaces: Namespaces::FUNCTION,
-        overloads: &[Overload {
-            op: Some("aten::_foreach_mul.Scalar"),
-            out: None,
-            namespaces: Namespaces::FUNCTION,
-            self_arg: None,
-        }],
+        overloads: &[
+            Overload {
+                op: Some("aten::_foreach_mul.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::_foreach_mul.Scalar"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -175,6 +183,19 @@ pub static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION,
         overloads: &[Overload {
             op: Some("aten::_foreach_neg"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+    },
+    Binding {
+        name: "_foreach_neg_",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::_foreach_neg_"),
             out: None,
             namespaces: Namespaces::FUNCTION,
             self_arg: None,
@@ -4389,12 +4410,12 @@ pub static BINDINGS: &[Binding] = &[
     },
     Binding {
         name: "threshold_",
-        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        namespaces: Namespaces::FUNCTION,
         overloads: &[Overload {
             op: Some("aten::threshold_"),
             out: None,
-            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
-            self_arg: Some(0),
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
         }],
         return_fields: &[],
         takes_requires_grad: false,

@@ -32,6 +32,9 @@ fn products() {
     assert_eq!(multiply_integers(&[2, 3, 4]).ok(), Some(24));
     assert_eq!(multiply_integers(&[]).ok(), Some(1));
     assert_eq!(multiply_integers(&[i64::MAX, i64::MAX, 0]).ok(), Some(0));
+    assert_eq!(checked_numel(&[1 << 60, 0], 4).ok(), Some(0));
+    assert!(message(checked_numel(&[1 << 62, 0], 4)).contains("integer multiplication overflow"));
+    assert_eq!(checked_numel(&[1 << 62], 4).ok(), Some(1 << 62));
     assert!(message(multiply_integers(&[i64::MAX, 2])).contains("integer multiplication overflow"));
 }
 

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{
-    bail, make_autograd_meta, multiply_integers, wrap_dim, AutogradMetaInterface, Device, DeviceType,
-    DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result, ScalarType, Storage, SymDimVector, SymInt,
-    TensorOptions,
+    bail, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim,
+    AutogradMetaInterface, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result,
+    ScalarType, Storage, SymDimVector, SymInt, TensorOptions,
 };
 
 fn to_symbolic(values: &[i64]) -> SymDimVector {
@@ -275,6 +275,27 @@ impl TensorImpl {
                 self.custom_contiguity().is_some_and(|contiguity| contiguity.is_non_overlapping_and_dense())
             }
         }
+    }
+
+    /// Fails unless every element lies inside the storage.
+    ///
+    /// Tensors are checked when they are made, but a storage can be shrunk afterwards while tensors still refer to
+    /// it: whoever is about to read or write elements through a pointer asks here first.
+    #[inline]
+    pub fn check_in_storage(&self) -> Result<()> {
+        let storage = self.storage()?;
+        let offset = self.storage_offset()?;
+        if self.is_contiguous() {
+            // A contiguous tensor fills its range: one comparison in place of a loop.
+            let end = self.numel()?.checked_add(offset).and_then(|n| n.checked_mul(self.item_size() as i64));
+            if offset >= 0 && end.is_some_and(|end| end as usize <= storage.nbytes()) {
+                return Ok(());
+            }
+        }
+        if self.numel()? == 0 {
+            return Ok(());
+        }
+        check_in_bounds_for_storage(self.sizes()?, self.strides()?, offset, self.dtype(), storage)
     }
 
     /// Whether the strides are ordered as channels last.

@@ -6,7 +6,7 @@
 use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{Metadata, TensorImpl};
 use crate::{
-    bail, fill_contiguous_strides, multiply_integers, ContiguityFlags, Device, DimVector, Result, ScalarType,
+    bail, checked_numel, fill_contiguous_strides, ContiguityFlags, Device, DimVector, Result, ScalarType,
     Storage,
 };
 
@@ -45,7 +45,7 @@ impl Metadata {
 
     #[inline]
     fn set_sizes_contiguous(&mut self, sizes: &[i64]) -> Result<()> {
-        let numel = multiply_integers(sizes)?;
+        let numel = checked_numel(sizes, self.dtype.item_size())?;
         self.leave_symbolic();
         self.sizes_and_strides.set_sizes_with(sizes, fill_contiguous_strides);
         self.numel = numel;
@@ -66,7 +66,7 @@ impl Metadata {
         if sizes.len() != strides.len() {
             return mismatch(sizes, strides);
         }
-        let numel = multiply_integers(sizes)?;
+        let numel = checked_numel(sizes, self.dtype.item_size())?;
         self.leave_symbolic();
         self.sizes_and_strides.set(sizes, strides);
         self.numel = numel;

@@ -3,14 +3,15 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, BACKEND_SELECT, EXPLICIT, IMPLICIT, KERNEL_BACKENDS};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
 
@@ -83,25 +84,25 @@ fn arange_start_out_run(
     step: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ARANGE_KERNEL.get(device)?(start, step, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(outs, "arange", &[])? {
+        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
     with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LINSPACE_KERNEL.get(device)?(start, end, steps, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(outs, "linspace", &[])? {
+        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(ARANGE_KERNEL.get(device).err());
-    missing.extend(LINSPACE_KERNEL.get(device).err());
-    missing.extend(LOCAL_SCALAR_DENSE_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("arange_kernel").missing(key, &ARANGE_KERNEL));
+    missing.extend(Serves::dense("linspace_kernel").missing(key, &LINSPACE_KERNEL));
+    missing.extend(Serves::dense("local_scalar_dense_kernel").missing(key, &LOCAL_SCALAR_DENSE_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -441,10 +442,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "arange.start_out",
         &handles::ARANGE_START_OUT,
-        BACKENDS,
+        Serves::dense("arange_kernel"),
         |_, (start, end, step, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             arange_start_out_run(&mut outs, start, end, step)?;
@@ -560,10 +561,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "linspace.out",
         &handles::LINSPACE_OUT,
-        BACKENDS,
+        Serves::dense("linspace_kernel"),
         |_, (start, end, steps, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             linspace_out_run(&mut outs, start, end, steps)?;
@@ -734,11 +735,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("item", &handles::ITEM, IMPLICIT, |_, (self_,)| {
         composite::factory::item(self_)
     })?;
-    registrar.implement(
+    registrar.kernel(
         "_local_scalar_dense",
         &handles::_LOCAL_SCALAR_DENSE,
-        KERNEL_BACKENDS,
-        |_, (self_,)| LOCAL_SCALAR_DENSE_KERNEL.get(self_.device().device_type())?(self_),
-    )?;
+        Serves::dense("local_scalar_dense_kernel"),
+        |keyset, (self_,)| {
+            operands::check_operands("_local_scalar_dense", &[("self", &self_)])?;
+            LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+        },
+    );
     Ok(())
 }

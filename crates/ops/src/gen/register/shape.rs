@@ -3,13 +3,14 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Tensor};
+use c10::{DispatchKey, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
 use crate::view;
@@ -83,15 +84,15 @@ static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
 
 fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
     with_sizes!([outs, tensors] meta::shape::cat_meta(outs, tensors, dim))?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        CAT_KERNEL.get(device)?(tensors, dim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(outs, "cat", &[("tensors", &tensors)])? {
+        CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(CAT_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("cat_kernel").missing(key, &CAT_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -345,16 +346,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("resolve_neg", &handles::RESOLVE_NEG, IMPLICIT, |_, (self_,)| {
         composite::shape::resolve_neg(self_)
     })?;
-    registrar.implement("cat", &handles::CAT, BACKENDS, |_, (tensors, dim)| {
+    registrar.structured("cat", &handles::CAT, Serves::dense("cat_kernel"), |_, (tensors, dim)| {
         let mut outs = StructuredOutputs::functional(1);
         cat_run(&mut outs, tensors, dim)?;
         outs.take(0)
     })?;
-    registrar.implement("cat.out", &handles::CAT_OUT, BACKENDS, |_, (tensors, dim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        cat_run(&mut outs, tensors, dim)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "cat.out",
+        &handles::CAT_OUT,
+        Serves::dense("cat_kernel"),
+        |_, (tensors, dim, out)| {
+            operands::overlaps(&[out], "cat", operands::Overlap::Refuse, &[("tensors", &tensors)])?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            cat_run(&mut outs, tensors, dim)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("concat", &handles::CONCAT, IMPLICIT, |_, (tensors, dim)| {
         composite::shape::concat(tensors, dim)
     })?;
