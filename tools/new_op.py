@@ -51,7 +51,7 @@ def rust_skeleton(function: Function, name: str, extra: str, result: str) -> str
     schema = function.schema
     separator = ", " if extra and schema.arguments else ""
     return (
-        f"\n/// `aten::{schema.full_name}`\n"
+        f"\n/// `{schema.qualified_name}`\n"
         f"pub fn {name}({extra}{separator}{parameters(schema)}) -> Result<{result}> {{\n"
         f'    compile_error!("{schema.full_name}: write this function")\n}}\n'
     )

@@ -72,9 +72,7 @@ def derivative_parts(operator: Operator, functions: list[Function]) -> Iterator[
     if derivative.word:
         yield "derivative", derivative.word
         return
-    entry = find(
-        rf'"aten::{re.escape(functions[0].schema.full_name)}"', f"crates/autograd/src/gen/{operator.family}.rs"
-    )
+    entry = find(rf'"{re.escape(functions[0].schema.qualified_name)}"', f"crates/autograd/src/gen/{operator.family}.rs")
     yield "derivative", entry
     for formula in derivative.formulas:
         for name in dict.fromkeys(re.findall(r"(?<![\w.:])([a-z_]\w*)\(", formula.text)):

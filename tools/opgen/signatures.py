@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .model import Argument, Function, Schema, Variant
+from .model import DEFAULT_NAMESPACE, Argument, Function, Schema, Variant
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,13 @@ class Binding:
 
 
 def bindings(functions: Iterable[Function]) -> list[Binding]:
-    """All Python names, sorted; the operators with `python: false` are left out."""
+    """All Python names, sorted; the operators with `python: false` are left out.
+
+    Those of other namespaces are reached by `ops.<namespace>` alone.
+    """
     groups: dict[tuple[str, str | None], list[Function]] = {}
     for function in functions:
-        if function.operator.python:
+        if function.operator.python and function.schema.namespace == DEFAULT_NAMESPACE:
             groups.setdefault((function.schema.name, function.operator.namespace), []).append(function)
     result: list[Binding] = []
     for (name, namespace), items in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or "")):

@@ -17,6 +17,7 @@ from .model import (
     Derivative,
     Formula,
     ForwardFormula,
+    Function,
     Kind,
     Location,
     Operator,
@@ -128,14 +129,21 @@ def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
 
 
 def check_unique(operators: Iterable[Operator]) -> None:
-    """Two functions with one name are a mistake of the later entry."""
+    """Two functions with one name, or with names that are one in Rust, are a mistake of the later entry."""
     seen: dict[str, Location] = {}
+    in_rust: dict[str, Function] = {}
     for operator in operators:
         for function in functions_of(operator):
             name = function.schema.full_name
             if name in seen:
                 raise operator.error(f"`{name}` is already declared by {seen[name]}")
             seen[name] = operator.location
+            other = in_rust.setdefault(function.rust_name, function)
+            if other is not function:
+                raise operator.error(
+                    f"`{name}` is `{function.rust_name}` in Rust, as `{other.schema.full_name}` of "
+                    f"{other.operator.location} is"
+                )
 
 
 def _operator(item: _Node, family: str, tags: frozenset[str]) -> Operator:

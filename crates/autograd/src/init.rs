@@ -25,19 +25,22 @@ fn register_all() -> Result<()> {
     saved_tensor_hooks::register_tls_extension();
     iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child)?;
 
-    let mut library = Library::new(LibraryKind::Impl, "aten");
     for entry in gen::all().iter().copied().flatten() {
+        let namespace = entry.op.split_once("::").map_or("aten", |(namespace, _)| namespace);
+        let mut library = Library::new(LibraryKind::Impl, namespace);
         library.impl_(entry.op, DispatchKey::Autograd, autograd_kernel(entry))?;
+        library.leak();
     }
     for op in list_operators() {
         // Operators of others register themselves: see `register_ad_inplace_or_view`.
         // Those that write on the side alone are not tracked: see Note [Written on the side].
         let info = op.info()?;
-        if op.name().namespace() == Some("aten") && (info.is_view || info.writes_results()) {
+        if ops::is_built_in(op) && (info.is_view || info.writes_results()) {
+            let mut library = Library::new(LibraryKind::Impl, op.name().namespace().unwrap_or("aten"));
             add_ad_inplace_or_view(&mut library, op)?;
+            library.leak();
         }
     }
-    library.leak();
     register_fallbacks()
 }
 

@@ -99,6 +99,38 @@ def test_variants_have_pytorchs_names(tmp_path: Path) -> None:
     assert names(div) == ["floor_divide", "floor_divide_.Tensor", "floor_divide.out"]
 
 
+def test_namespaces_and_every_scalar_type(tmp_path: Path) -> None:
+    from tools.opgen.emit import derivative_tables, rust_functions
+
+    operators = declare(
+        tmp_path,
+        """
+- op: quantized::scale(Tensor self, SymFloat factor, complex z, SymBool? flag=None, Stream? s=None) -> Tensor
+  variants: [out]
+  kernel_args: [factor, z, flag, s]
+  derivative: {self: "grad.scale(z)"}
+""",
+    )
+    [operator] = operators
+    assert [f.schema.full_name for f in functions_of(operator)] == ["quantized::scale", "quantized::scale.out"]
+    [use] = operator.kernels
+    assert kernel_signature(operator, use) == (
+        "fn(&TensorIterator, f64, Complex<f64>, Option<bool>, Option<Stream>) -> Result<()>"
+    )
+    text = emitted(operators)
+    assert '"quantized::scale(Tensor self, SymFloat factor,' in text
+    assert 'registrar.structured("quantized::scale.out", &handles::QUANTIZED_SCALE_OUT,' in text
+    assert "factor.guard_float()?, z, flag.map(SymBool::guard_bool).transpose()?" in text
+    functions = {"pointwise": list(functions_of(operator))}
+    calls = rust_functions.emit(functions)
+    handle = "QUANTIZED_SCALE: TypedOp<(Tensor, SymFloat, Complex<f64>, Option<SymBool>, Option<Stream>), Tensor>"
+    assert f'{handle} = TypedOp::new("quantized::scale", "");' in calls[f"{rust_functions.ROOT}/pointwise.rs"]
+    assert 'NAMESPACES: &[&str] = &["quantized"];' in calls[f"{rust_functions.ROOT}/mod.rs"]
+    tables = derivative_tables.emit(functions)[f"{derivative_tables.ROOT}/pointwise.rs"]
+    assert 'op: "quantized::scale",' in tables
+    assert bindings(functions["pointwise"]) == []
+
+
 def test_lists_have_variants_too(tmp_path: Path) -> None:
     add, mul, norm = declare(
         tmp_path,
@@ -272,6 +304,14 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
         (
             "- op: add(Tensor self) -> Tensor\n- op: add(Tensor self) -> Tensor\n",
             r"pointwise.yaml:2: add: `add` is already declared by pointwise.yaml:1",
+        ),
+        (
+            "- op: f.Out(Tensor self) -> Tensor\n  variants: []\n- op: f(Tensor self) -> Tensor\n",
+            r"pointwise.yaml:3: f: `f.out` is `f_out` in Rust, as `f.Out` of pointwise.yaml:1 is",
+        ),
+        (
+            "- op: f_g(Tensor self) -> Tensor\n  variants: []\n- op: f.g(Tensor self) -> Tensor\n  variants: []\n",
+            r"pointwise.yaml:3: f.g: `f.g` is `f_g` in Rust, as `f_g` of pointwise.yaml:1 is",
         ),
         (
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  derivative: {self: grad}\n",

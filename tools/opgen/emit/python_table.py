@@ -71,7 +71,7 @@ def _overload(binding: Binding, overload: Overload) -> str:
 
 
 def _name(function: Function | None) -> str:
-    return "None" if function is None else f'Some("aten::{function.schema.full_name}")'
+    return "None" if function is None else f'Some("{function.schema.qualified_name}")'
 
 
 def _flag(value: bool) -> str:

@@ -35,7 +35,7 @@ def _operators(functions: Sequence[Function]) -> list[Operator]:
 
 def _family(family: str, functions: Sequence[Function]) -> str:
     operators = _operators(functions)
-    schemas = "\n".join(f"({_literal(f'aten::{f.schema}')}, {_tags(f)})," for f in functions)
+    schemas = "\n".join(f"({_literal(f.schema.qualified)}, {_tags(f)})," for f in functions)
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
@@ -74,7 +74,8 @@ def _tags(function: Function) -> str:
 
 
 _C10_NAMES = (
-    "Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+    "Complex Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType Storage "
+    "Stream SymBool SymFloat SymInt Tensor"
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
