@@ -224,13 +224,15 @@ class ForwardFormula:
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The reserved facts of a view operator: how to copy it and how to invert it."""
+    """The facts of a view operator: how to copy it, how to invert it, and whether gradients pass it."""
 
     copy: str | None = None
     inverse: str | None = None
+    differentiable: bool = True
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+FALLTHROUGH = "fallthrough"  # under `dispatch`: the operator passes the key by, whatever serves it for others
 UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
 

@@ -37,7 +37,11 @@ fn register_all() -> Result<()> {
         let info = op.info()?;
         if ops::is_built_in(op) && (info.is_view || info.writes_results()) {
             let mut library = Library::new(LibraryKind::Impl, op.name().namespace().unwrap_or("aten"));
-            add_ad_inplace_or_view(&mut library, op)?;
+            add_ad_inplace_or_view(
+                &mut library,
+                op,
+                !gen::NON_DIFFERENTIABLE_VIEWS.contains(&&*op.name().to_string()),
+            )?;
             library.leak();
         }
     }
@@ -45,14 +49,18 @@ fn register_all() -> Result<()> {
 }
 
 /// Tracks views and in-place modifications of an operator whose schema says it makes them.
-fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
+fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, differentiable: bool) -> Result<()> {
     if op.has_kernel_for_dispatch_key(DispatchKey::CompositeImplicitAutograd) {
         // The operators it is made of are tracked.
         return Ok(());
     }
     let info = op.info()?;
     if info.is_mutable() || info.is_view {
-        library.impl_(&op.name().to_string(), DispatchKey::ADInplaceOrView, ad_inplace_or_view_kernel())?;
+        library.impl_(
+            &op.name().to_string(),
+            DispatchKey::ADInplaceOrView,
+            ad_inplace_or_view_kernel(differentiable),
+        )?;
     }
     Ok(())
 }
@@ -60,7 +68,7 @@ fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<(
 /// As [`init`] does for the system's own operators, for one that a third party has defined. The registration ends with
 /// `library`.
 pub fn register_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
-    add_ad_inplace_or_view(library, op)
+    add_ad_inplace_or_view(library, op, true)
 }
 
 fn register_fallbacks() -> Result<()> {

@@ -126,6 +126,12 @@ impl Registrar {
         Ok(())
     }
 
+    /// Makes an operator fall through keys, whatever their fallbacks do.
+    pub(crate) fn fall_through(&mut self, name: &str, keys: &[DispatchKey]) -> Result<()> {
+        let library = self.library(name)?;
+        keys.iter().try_for_each(|&key| library.impl_(name, key, KernelFunction::fallthrough()))
+    }
+
     /// [`implement`](Self::implement) for an operator that does not care about lazy conjugation and negation: a view,
     /// which keeps them, or an implicit composite, which leaves them to its parts.
     pub(crate) fn implement_transparent<A: ArgTuple, R: RetType>(
@@ -136,9 +142,7 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         self.implement(name, op, keys, function)?;
-        let library = self.library(name)?;
-        library.impl_(name, DispatchKey::Conjugate, KernelFunction::fallthrough())?;
-        library.impl_(name, DispatchKey::Negative, KernelFunction::fallthrough())
+        self.fall_through(name, &[DispatchKey::Conjugate, DispatchKey::Negative])
     }
 
     /// Registers a wrapper wherever the kernel that it calls is: see Note [Kernels and keys].

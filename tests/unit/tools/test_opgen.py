@@ -339,6 +339,14 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  dispatch: {CPU: x}\n",
             r"pointwise.yaml:3: add: an implicit composite has no kernels",
         ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {CPU: fallthrough}\n",
+            r"pointwise.yaml:2: add: nothing can fall through `CPU`",
+        ),
+        (
+            "- op: f(Tensor(a) self) -> Tensor(a)\n  view: {differentiable: false}\n  derivative: {self: grad}\n",
+            r"pointwise.yaml:1: f: a view that gradients do not pass has",
+        ),
         ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
     ],
 )
@@ -400,6 +408,20 @@ def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
     assert f'registrar.kernel("f.out", &handles::F_OUT, {sparse}, {copied}' in text
     assert 'registrar.implement("f", &handles::F, &[DispatchKey::ZeroTensor], ' in text
     assert "composite::pointwise::f_zero(self_, value)" in text
+
+
+def test_an_operator_may_fall_through_a_key(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> Tensor
+  dispatch: {"Conjugate, Negative": fallthrough}
+""",
+        )
+    )
+    assert 'registrar.fall_through("f", &[DispatchKey::Conjugate, DispatchKey::Negative])?;' in text
+    assert 'fall_through("f.out"' not in text, "an output with the bit is another matter"
 
 
 def test_a_kernel_may_have_a_shape_function_and_a_composite_beside_it(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
         if declared:
             with_entries.append(family)
             files[f"{ROOT}/{family}.rs"] = _family(family, declared, names)
-    files[f"{ROOT}/mod.rs"] = _mod(with_entries)
+    detached = [o.schema.qualified_name for o in operators if o.view and not o.view.differentiable]
+    files[f"{ROOT}/mod.rs"] = _mod(with_entries, detached)
     return files
 
 
@@ -227,7 +228,8 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
             return [f"let {name} = &ctx.opt_tensor_list({slot})?[..];"]
 
 
-def _mod(names: Sequence[str]) -> str:
+def _mod(names: Sequence[str], detached: Sequence[str]) -> str:
+    views = ", ".join(f'"{n}"' for n in detached)
     modules = "\n".join(f"mod {n};" for n in names)
     entries = ", ".join(f"{n}::ENTRIES" for n in names)
     return f"""{header("//! Derivative tables, one file per family.", sources(names))}
@@ -238,6 +240,9 @@ use crate::{{BackwardCtx, DerivativeEntry}};
 {modules}
 
 static TABLES: &[&[DerivativeEntry]] = &[{entries}];
+
+/// The views that gradients do not pass.
+pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &[{views}];
 
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {{

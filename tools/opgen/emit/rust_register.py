@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
+from ..model import FALLTHROUGH, TENSOR_OPTIONS, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
 from ..rust_types import (
     borrowed,
     kernel_arguments,
@@ -204,8 +204,12 @@ def _registrations(function: Function) -> list[str]:
             lines.append(_composite(function))
     for use in operator.kernels:
         lines.append(_register_kernel(function, use))
+    fallthrough = [key for key, name in operator.dispatch.items() if name == FALLTHROUGH]
+    if fallthrough and function.declared:
+        lines.append(f'registrar.fall_through("{schema.full_name}", {_keys(fallthrough)})?;')
     for key, name in operator.dispatch.items():
-        lines += _register_function(function, key, name)
+        if name != FALLTHROUGH:
+            lines += _register_function(function, key, name)
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
