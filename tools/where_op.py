@@ -57,7 +57,7 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
             f"call {function.schema.full_name}",
             find(rf"fn {function.rust_name}\(", f"crates/ops/src/gen/{family}.rs"),
         )
-    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen/table.rs")
+    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen")
     yield "stub", find(rf"def {operator.schema.name}\(", "python/ptr/_C.pyi")
     yield "samples", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/testing/opinfo/{family}.py")
     yield "doc", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/_docs/{family}.py")

@@ -39,6 +39,12 @@ class Binding:
     overloads: tuple[Overload, ...]
 
     @property
+    def family(self) -> str:
+        """Where the name belongs if families share it: to the one whose operator was declared first."""
+        operators = [f.operator for o in self.overloads for f in (o.base, o.out) if f]
+        return min(operators, key=lambda o: (o.location.file, o.location.line)).family
+
+    @property
     def is_function(self) -> bool:
         return any(o.is_function for o in self.overloads)
 
