@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Argument, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
+from ..model import (
+    FALLTHROUGH,
+    TENSOR_OPTIONS,
+    Argument,
+    Function,
+    KernelUse,
+    Kind,
+    Operator,
+    Schema,
+    Variant,
+    functions_of,
+)
 from ..rust_types import (
     borrowed,
     kernel_arguments,
@@ -35,7 +46,7 @@ def _operators(functions: Sequence[Function]) -> list[Operator]:
 
 def _family(family: str, functions: Sequence[Function]) -> str:
     operators = _operators(functions)
-    schemas = "\n".join(f"({_literal(f'aten::{f.schema}')}, {_tags(f)})," for f in functions)
+    schemas = "\n".join(f"({_literal(f.schema.qualified)}, {_tags(f)})," for f in functions)
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
@@ -74,7 +85,8 @@ def _tags(function: Function) -> str:
 
 
 _C10_NAMES = (
-    "Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+    "Complex Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType Storage "
+    "Stream SymBool SymFloat SymInt Tensor"
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
@@ -259,8 +271,12 @@ def _registrations(function: Function) -> list[str]:
             lines.append(_composite(function))
     for use in operator.kernels:
         lines.append(_register_kernel(function, use))
+    fallthrough = [key for key, name in operator.dispatch.items() if name == FALLTHROUGH]
+    if fallthrough and function.declared:
+        lines.append(f'registrar.fall_through("{schema.full_name}", {_keys(fallthrough)})?;')
     for key, name in operator.dispatch.items():
-        lines += _register_function(function, key, name)
+        if name != FALLTHROUGH:
+            lines += _register_function(function, key, name)
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
