@@ -224,11 +224,13 @@ class ForwardFormula:
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The facts of a view operator: how to copy it, how to invert it, and whether gradients pass it."""
+    """The facts of a view operator: how to copy it, how to invert it, whether gradients pass it, and whether only the
+    operator itself makes it anew because it changes more than sizes and strides."""
 
     copy: str | None = None
     inverse: str | None = None
     differentiable: bool = True
+    replay: bool = False
 
 
 NON_DIFFERENTIABLE = "non_differentiable"

@@ -341,12 +341,13 @@ class _Entry:
             return ViewRule()
         parts = node.mapping()
         for key, value in parts.items():
-            if key not in ("copy", "inverse", "differentiable"):
-                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse, differentiable")
+            if key not in ("copy", "inverse", "differentiable", "replay"):
+                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse, differentiable, replay")
         return ViewRule(
             parts["copy"].text() if "copy" in parts else None,
             parts["inverse"].text() if "inverse" in parts else None,
             parts["differentiable"].boolean() if "differentiable" in parts else True,
+            parts["replay"].boolean() if "replay" in parts else False,
         )
 
     def derivative(self, kind: Kind) -> Derivative | None:

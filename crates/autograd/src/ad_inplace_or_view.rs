@@ -16,21 +16,35 @@ use crate::kernel::first_argument;
 use crate::variable;
 use crate::view_meta::{CreationMeta, ViewFunc};
 
-/// The kernel for one operator. `differentiable` says whether gradients pass the views that it returns: the
-/// declaration of `detach` says that they don't.
-pub fn ad_inplace_or_view_kernel(differentiable: bool) -> KernelFunction {
-    KernelFunction::from_boxed(if differentiable { track::<true> } else { track::<false> })
+/// What is tracked of the views that an operator returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewTracking {
+    /// Gradients do not pass them (`detach`).
+    None,
+    /// `as_strided` makes them anew.
+    Strided,
+    /// They change the dtype or a lazy bit (`view_as_real`, `_conj`): only the operator makes them anew.
+    Replayed,
 }
 
-fn track<const DIFFERENTIABLE: bool>(
-    op: OperatorHandle,
-    ks: DispatchKeySet,
-    stack: &mut Stack,
-) -> Result<()> {
+/// The kernel for one operator.
+pub fn ad_inplace_or_view_kernel(tracking: ViewTracking) -> KernelFunction {
+    const NONE: u8 = ViewTracking::None as u8;
+    const STRIDED: u8 = ViewTracking::Strided as u8;
+    const REPLAYED: u8 = ViewTracking::Replayed as u8;
+    KernelFunction::from_boxed(match tracking {
+        ViewTracking::None => track::<NONE>,
+        ViewTracking::Strided => track::<STRIDED>,
+        ViewTracking::Replayed => track::<REPLAYED>,
+    })
+}
+
+/// `TRACKING` is a [`ViewTracking`].
+fn track<const TRACKING: u8>(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
     let info = op.info()?;
     let first = first_argument(op, info, stack)?;
     if info.is_view {
-        view(DIFFERENTIABLE, info, op, ks, stack, first)
+        view(TRACKING, info, op, ks, stack, first)
     } else {
         mutate(info, op, ks, stack, first)
     }
@@ -57,7 +71,7 @@ fn mutate(
 }
 
 fn view(
-    differentiable: bool,
+    tracking: u8,
     info: &OpInfo,
     op: OperatorHandle,
     ks: DispatchKeySet,
@@ -71,8 +85,10 @@ fn view(
         // A list of bases (`chunk` of a list): each view has its own, which schemas can't say; no tracking.
         _ => return redispatch(op, ks, stack),
     };
+    let differentiable = tracking != ViewTracking::None as u8;
     // Replaying needs the arguments; most views can do without.
-    let replay = (differentiable && variable::requires_view_fn(&base))
+    let replayed = tracking == ViewTracking::Replayed as u8;
+    let replay = (replayed || differentiable && variable::requires_view_fn(&base))
         .then(|| (viewed.unwrap_or(0), stack[first..].to_vec()));
 
     redispatch(op, ks, stack)?;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use c10::{get_runtime_dispatch_key_set, DispatchKey, Error, Result};
 use dispatch::{list_operators, KernelFunction, Library, LibraryKind, OperatorHandle};
 
-use crate::ad_inplace_or_view::ad_inplace_or_view_kernel;
+use crate::ad_inplace_or_view::{ad_inplace_or_view_kernel, ViewTracking};
 use crate::anomaly_mode;
 use crate::autograd_meta::AutogradMeta;
 use crate::fallback::autograd_fallback;
@@ -37,11 +37,9 @@ fn register_all() -> Result<()> {
         let info = op.info()?;
         if ops::is_built_in(op) && (info.is_view || info.writes_results()) {
             let mut library = Library::new(LibraryKind::Impl, op.name().namespace().unwrap_or("aten"));
-            add_ad_inplace_or_view(
-                &mut library,
-                op,
-                !gen::NON_DIFFERENTIABLE_VIEWS.contains(&&*op.name().to_string()),
-            )?;
+            let name = op.name().to_string();
+            let tracking = gen::VIEW_TRACKING.iter().find(|(view, _)| *view == name);
+            add_ad_inplace_or_view(&mut library, op, tracking.map_or(ViewTracking::Strided, |(_, t)| *t))?;
             library.leak();
         }
     }
@@ -49,7 +47,7 @@ fn register_all() -> Result<()> {
 }
 
 /// Tracks views and in-place modifications of an operator whose schema says it makes them.
-fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, differentiable: bool) -> Result<()> {
+fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, tracking: ViewTracking) -> Result<()> {
     if op.has_kernel_for_dispatch_key(DispatchKey::CompositeImplicitAutograd) {
         // The operators it is made of are tracked.
         return Ok(());
@@ -59,7 +57,7 @@ fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, differentia
         library.impl_(
             &op.name().to_string(),
             DispatchKey::ADInplaceOrView,
-            ad_inplace_or_view_kernel(differentiable),
+            ad_inplace_or_view_kernel(tracking),
         )?;
     }
     Ok(())
@@ -68,7 +66,7 @@ fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, differentia
 /// As [`init`] does for the system's own operators, for one that a third party has defined. The registration ends with
 /// `library`.
 pub fn register_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
-    add_ad_inplace_or_view(library, op, true)
+    add_ad_inplace_or_view(library, op, ViewTracking::Replayed)
 }
 
 fn register_fallbacks() -> Result<()> {

@@ -31,9 +31,16 @@ def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
         if declared:
             with_entries.append(family)
             files[f"{ROOT}/{family}.rs"] = _family(family, declared, names)
-    detached = [o.schema.qualified_name for o in operators if o.view and not o.view.differentiable]
-    files[f"{ROOT}/mod.rs"] = _mod(with_entries, detached)
+    tracking = {o.schema.qualified_name: t for o in operators if (t := _tracking(o)) != "Strided"}
+    files[f"{ROOT}/mod.rs"] = _mod(with_entries, tracking)
     return files
+
+
+def _tracking(operator: Operator) -> str:
+    """The `ViewTracking` of an operator."""
+    if operator.view and not operator.view.differentiable:
+        return "None"
+    return "Replayed" if operator.view and operator.view.replay else "Strided"
 
 
 def _has_entry(operator: Operator) -> bool:
@@ -228,21 +235,22 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
             return [f"let {name} = &ctx.opt_tensor_list({slot})?[..];"]
 
 
-def _mod(names: Sequence[str], detached: Sequence[str]) -> str:
-    views = ", ".join(f'"{n}"' for n in detached)
+def _mod(names: Sequence[str], tracking: Mapping[str, str]) -> str:
+    views = ", ".join(f'("{n}", ViewTracking::{t})' for n, t in tracking.items())
     modules = "\n".join(f"mod {n};" for n in names)
     entries = ", ".join(f"{n}::ENTRIES" for n in names)
     return f"""{header("//! Derivative tables, one file per family.", sources(names))}
 use c10::Result;
 
+use crate::ad_inplace_or_view::ViewTracking;
 use crate::{{BackwardCtx, DerivativeEntry}};
 
 {modules}
 
 static TABLES: &[&[DerivativeEntry]] = &[{entries}];
 
-/// The views that gradients do not pass.
-pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &[{views}];
+/// The operators whose views are not tracked as strided ones.
+pub(crate) static VIEW_TRACKING: &[(&str, ViewTracking)] = &[{views}];
 
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {{

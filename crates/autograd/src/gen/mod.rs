@@ -3,6 +3,7 @@
 
 use c10::Result;
 
+use crate::ad_inplace_or_view::ViewTracking;
 use crate::{BackwardCtx, DerivativeEntry};
 
 mod conv;
@@ -35,8 +36,15 @@ static TABLES: &[&[DerivativeEntry]] = &[
     sort::ENTRIES,
 ];
 
-/// The views that gradients do not pass.
-pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &["aten::detach"];
+/// The operators whose views are not tracked as strided ones.
+pub(crate) static VIEW_TRACKING: &[(&str, ViewTracking)] = &[
+    ("aten::view.dtype", ViewTracking::None),
+    ("aten::detach", ViewTracking::None),
+    ("aten::view_as_real", ViewTracking::Replayed),
+    ("aten::view_as_complex", ViewTracking::Replayed),
+    ("aten::_conj", ViewTracking::Replayed),
+    ("aten::_neg_view", ViewTracking::Replayed),
+];
 
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {
