@@ -45,8 +45,10 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
     elif operator.kind in (Kind.IMPLICIT, Kind.EXPLICIT):
         name = operator.impl or functions[0].rust_name
         yield "composite", find(rf"(fn |\s){name}\b", f"crates/ops/src/composite/{family}.rs")
-    for backend, kernel in operator.kernels.items():
-        yield f"kernel {backend}", find(rf'\b{kernel}("|: fn\()', f"crates/kernels-{backend.lower()}/src")
+    for use in operator.kernels:
+        for folder in sorted((REPOSITORY / "crates").glob("kernels-*/src")):
+            path = str(folder.relative_to(REPOSITORY))
+            yield f"kernel {use.name} in {folder.parent.name}", find(rf'\b{use.name}("|: fn\()', path)
     yield from derivative_parts(operator, functions)
     yield "batching rule", operator.batch and f"family rule `{operator.batch}`"
     yield "lowering", operator.lowering and f"family rule `{operator.lowering}`"
@@ -55,7 +57,7 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
             f"call {function.schema.full_name}",
             find(rf"fn {function.rust_name}\(", f"crates/ops/src/gen/{family}.rs"),
         )
-    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen/table.rs")
+    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen")
     yield "stub", find(rf"def {operator.schema.name}\(", "python/ptr/_C.pyi")
     yield "samples", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/testing/opinfo/{family}.py")
     yield "doc", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/_docs/{family}.py")
@@ -70,9 +72,7 @@ def derivative_parts(operator: Operator, functions: list[Function]) -> Iterator[
     if derivative.word:
         yield "derivative", derivative.word
         return
-    entry = find(
-        rf'"aten::{re.escape(functions[0].schema.full_name)}"', f"crates/autograd/src/gen/{operator.family}.rs"
-    )
+    entry = find(rf'"{re.escape(functions[0].schema.qualified_name)}"', f"crates/autograd/src/gen/{operator.family}.rs")
     yield "derivative", entry
     for formula in derivative.formulas:
         for name in dict.fromkeys(re.findall(r"(?<![\w.:])([a-z_]\w*)\(", formula.text)):

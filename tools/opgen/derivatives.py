@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from .model import (
+    NON_DIFFERENTIABLE,
     Argument,
     Formula,
     Function,
@@ -19,26 +20,7 @@ from .model import (
     camel_case,
     rust_ident,
 )
-
-# method in the formula → (MetaKind variant, Rust type of the bound name, for which argument types)
-METADATA: dict[str, str] = {
-    "sym_sizes": "SymSizes",
-    "sym_strides": "SymStrides",
-    "sym_numel": "SymNumel",
-    "sym_storage_offset": "SymStorageOffset",
-    "scalar_type": "ScalarType",
-    "options": "Options",
-    "dim": "Dim",
-    "device": "Device",
-    "layout": "Layout",
-    "is_complex": "IsComplex",
-    "memory_format": "MemoryFormat",
-}
-LIST_METADATA: dict[str, str] = {
-    "sym_sizes": "TensorListSizes",
-    "scalar_types": "TensorListScalarTypes",
-    "len": "TensorListLen",
-}
+from .saved_facts import Fact, facts
 
 _STRING = re.compile(r'"[^"]*"')
 _WORD = r"(?<![\w.:'])"
@@ -51,7 +33,7 @@ class Saved:
     kind: str
     index: int
     local: str
-    meta: str = ""
+    meta: Fact | None = None
     needed_by: int = 0
 
 
@@ -85,7 +67,7 @@ class _Collector:
     def __init__(self) -> None:
         self.saved: list[Saved] = []
 
-    def slot(self, kind: str, index: int, local: str, meta: str, needed_by: int) -> int:
+    def slot(self, kind: str, index: int, local: str, meta: Fact | None, needed_by: int) -> int:
         for position, item in enumerate(self.saved):
             if (item.kind, item.index, item.meta) == (kind, index, meta):
                 self.saved[position] = Saved(kind, index, item.local, meta, item.needed_by | needed_by)
@@ -117,16 +99,14 @@ def analyse(operator: Operator, node_name: str) -> DerivativeSpec:
     """Finds what each formula of `operator` saves."""
     assert operator.derivative is not None
     schema = operator.schema
-    targets = {t for f in operator.derivative.formulas for t in f.targets}
-    # `not_differentiable` arguments take part in no formula; the others are positions of `differentiable`.
-    live = {t for f in operator.derivative.formulas if f.text != "non_differentiable" for t in f.targets}
+    # `non_differentiable` arguments take part in no formula; the others are positions of `differentiable`.
+    live = _targets(operator)
     differentiable = tuple(i for i, a in enumerate(schema.arguments) if a.name in live)
     position_of = {schema.arguments[i].name: k for k, i in enumerate(differentiable)}
     collector = _Collector()
     backwards: list[Backward] = []
-    assert live <= targets
     for formula in operator.derivative.formulas:
-        if formula.text == "non_differentiable":
+        if formula.text == NON_DIFFERENTIABLE:
             continue
         positions = tuple(position_of[t] for t in formula.targets)
         needed_by = sum(1 << p for p in positions)
@@ -157,7 +137,7 @@ def _rewrite(
 
     text = _STRING.sub(stash, formula.text)
 
-    def use(kind: str, index: int, local: str, meta: str = "") -> str:
+    def use(kind: str, index: int, local: str, meta: Fact | None = None) -> str:
         slot = collector.slot(kind, index, local, meta, needed_by)
         if slot not in slots:
             slots.append(slot)
@@ -169,11 +149,10 @@ def _rewrite(
     for name, index in sorted(names.items(), key=lambda item: -len(item[0])):
         if schema.argument(name) is not None:
             continue
-        for method, meta in METADATA.items():
-            pattern = re.compile(rf"{_WORD}{name}\.{method}\(\)")
-            if pattern.search(text):
-                raise OpgenError(formula.location, schema.full_name, f"`{name}.{method}()`: save the output instead")
-            del meta
+        for fact in facts():
+            if re.search(rf"{_WORD}{name}\.{fact.method}\(\)", text):
+                message = f"`{name}.{fact.method}()`: save the output instead"
+                raise OpgenError(formula.location, schema.full_name, message)
         pattern = re.compile(rf"{_WORD}{name}\b(?!\s*(?:\(|::))")
         if pattern.search(text):
             local = use("Output", index, rust_ident(name))
@@ -194,23 +173,31 @@ def _replace_argument(text, index: int, argument: Argument, use, operator: Opera
     name = argument.name
     local = local_name(name)
     if argument.type.is_tensor_like:
-        table = LIST_METADATA if argument.type.is_list else METADATA
-        for method, meta in table.items():
-            pattern = re.compile(rf"{_WORD}{name}\.{method}\(\)")
+        for fact in facts():
+            if fact.of_list != argument.type.is_list:
+                continue
+            pattern = re.compile(rf"{_WORD}{name}\.{fact.method}\(\)")
             if pattern.search(text):
-                fact = f"{local.rstrip('_')}_{method}"
-                text = pattern.sub(lambda _, f=fact, m=meta: use("Meta", index, f, m), text)
+                bound = f"{local.rstrip('_')}_{fact.method}"
+                text = pattern.sub(lambda _, b=bound, f=fact: use("Meta", index, b, f), text)
     # A following `(` or `::` means a function or a path of that name.
     pattern = re.compile(rf"{_WORD}{name}\b(?!\s*(?:\(|::))")
     if pattern.search(text):
         kind = "Input" if argument.type.is_tensor_like else "Value"
-        if argument.is_write and not operator.schema.is_inplace:
-            raise OpgenError(
-                formula.location, operator.schema.full_name, f"`{name}` is overwritten, so it cannot be saved"
-            )
+        # An in-place form keeps a copy of what `self` was. Other written arguments (running statistics) are saved as
+        # they are, as PyTorch does: the formula sees what the operator has left in them.
+        if argument.is_write and not operator.schema.is_inplace and (argument.is_out or name in _targets(operator)):
+            why = "an output" if argument.is_out else "overwritten and has a gradient of its own"
+            raise OpgenError(formula.location, operator.schema.full_name, f"`{name}` is {why}, so it cannot be saved")
         bound = use(kind, index, local)
         text = pattern.sub(bound, text)
     return text
+
+
+def _targets(operator: Operator) -> set[str]:
+    """The arguments that have a gradient."""
+    assert operator.derivative is not None
+    return {t for f in operator.derivative.formulas if f.text != NON_DIFFERENTIABLE for t in f.targets}
 
 
 def inplace_uses_self(spec: DerivativeSpec) -> bool:

@@ -5,7 +5,7 @@ A rule supplies defaults only: whatever an entry states wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 FAMILIES = (
     "pointwise reduce scan shape index sort linalg conv pool norm attention loss factory random fft special foreach "
@@ -25,7 +25,6 @@ class FamilyRule:
     batch: str | None = None
     lowering: str | None = None
     sharding: str | None = None
-    backends: tuple[str, ...] = field(default=("CPU",))
 
 
 _DEFAULT = FamilyRule()
@@ -70,7 +69,7 @@ RULES: dict[str, FamilyRule] = {
     "loss": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="reduce"),
     "factory": FamilyRule(variants=("function", "out"), structured=True, batch="factory", lowering="factory"),
     "random": FamilyRule(variants=("function",), structured=True, plan="iter", batch="random", lowering="random"),
-    "foreach": FamilyRule(variants=("function",), batch="loop", lowering="foreach"),
+    "foreach": FamilyRule(variants=("function", "function_inplace", "out"), batch="loop", lowering="foreach"),
 }
 
 

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from .dispatch_keys import KeySort, dispatch_keys
+
 
 @dataclass(frozen=True)
 class Location:
@@ -117,6 +119,9 @@ class Return:
         return f"{self.type} {self.name}".rstrip()
 
 
+DEFAULT_NAMESPACE = "aten"
+
+
 @dataclass(frozen=True)
 class Schema:
     """A function schema in PyTorch's language."""
@@ -125,6 +130,7 @@ class Schema:
     overload: str
     arguments: tuple[Argument, ...]
     returns: tuple[Return, ...]
+    namespace: str = DEFAULT_NAMESPACE
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -139,8 +145,18 @@ class Schema:
 
     @property
     def full_name(self) -> str:
-        """`name.overload`, or `name` when the overload is empty."""
-        return f"{self.name}.{self.overload}" if self.overload else self.name
+        """`name.overload`, or `name` when the overload is empty; with the namespace unless it is `aten`."""
+        return self.qualified_name.removeprefix(f"{DEFAULT_NAMESPACE}::")
+
+    @property
+    def qualified_name(self) -> str:
+        """`aten::name.overload`"""
+        return f"{self.namespace}::{self.name}" + (f".{self.overload}" if self.overload else "")
+
+    @property
+    def qualified(self) -> str:
+        """The schema with its namespace."""
+        return str(self) if self.namespace != DEFAULT_NAMESPACE else f"{DEFAULT_NAMESPACE}::{self}"
 
     @property
     def is_inplace(self) -> bool:
@@ -208,13 +224,15 @@ class ForwardFormula:
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The reserved facts of a view operator: how to copy it and how to invert it."""
+    """The facts of a view operator: how to copy it, how to invert it, and whether gradients pass it."""
 
     copy: str | None = None
     inverse: str | None = None
+    differentiable: bool = True
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+FALLTHROUGH = "fallthrough"  # under `dispatch`: the operator passes the key by, whatever serves it for others
 UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
 
@@ -229,6 +247,21 @@ class Derivative:
 
 
 @dataclass(frozen=True)
+class KernelUse:
+    """A kernel of an operator: for some keys, or (`keys` empty) for every backend's strided tensors but `others`."""
+
+    name: str
+    keys: tuple[str, ...]
+    others: tuple[str, ...]
+    structured: bool
+
+    @property
+    def stub(self) -> str:
+        """Its `DispatchStub` static."""
+        return self.name.upper()
+
+
+@dataclass(frozen=True)
 class Operator:
     """One YAML entry, after the family's rules have filled in what it leaves out."""
 
@@ -239,7 +272,8 @@ class Operator:
     kind: Kind
     meta: str | None = None
     plan: str = "none"
-    kernels: Mapping[str, str] = field(default_factory=dict)
+    kernel: str | None = None  # the name under which any backend registers its kernel for strided tensors
+    dispatch: Mapping[str, str] = field(default_factory=dict)  # what is stated for single dispatch keys
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
     inplace_impl: str | None = None
@@ -263,12 +297,37 @@ class Operator:
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False
+    overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property
     def base_name(self) -> str:
         """The name without a trailing in-place underscore."""
         return self.schema.name[:-1] if self.schema.is_inplace else self.schema.name
+
+    def kernel_for(self, key: str) -> str | None:
+        """The name under which the kernel of a backend's key is registered."""
+        sort = dispatch_keys()[key]
+        if sort not in (KeySort.DENSE, KeySort.BACKEND):
+            return None
+        return self.dispatch.get(key, self.kernel if sort is KeySort.DENSE else None)
+
+    @property
+    def kernels(self) -> tuple[KernelUse, ...]:
+        """Every kernel with the keys it is for; the one that any backend may register comes first."""
+        sorts = dispatch_keys()
+        stated = {k: name for k, name in self.dispatch.items() if sorts[k] in (KeySort.DENSE, KeySort.BACKEND)}
+        uses: list[KernelUse] = []
+        if self.kernel is not None:
+            others = tuple(k for k in stated if sorts[k] is KeySort.DENSE)
+            uses.append(KernelUse(self.kernel, (), others, self.kind is Kind.STRUCTURED))
+        groups: dict[tuple[str, bool], list[str]] = {}
+        for key, name in stated.items():
+            # Kernels of structured operators fill outputs that the wrapper has made; only strided ones are made.
+            structured = self.kind is Kind.STRUCTURED and sorts[key] is KeySort.DENSE
+            groups.setdefault((name, structured), []).append(key)
+        uses += [KernelUse(name, tuple(keys), (), structured) for (name, structured), keys in groups.items()]
+        return tuple(uses)
 
     def error(self, message: str) -> OpgenError:
         """An error about this operator."""
@@ -286,17 +345,15 @@ class Function:
 
     @property
     def rust_name(self) -> str:
-        """`add.Tensor` → `add_tensor`, `add_.Tensor` → `add__tensor`, `view` → `view`."""
-        name = self.schema.name
-        if self.schema.overload:
-            name += "_" + self.schema.overload.lower()
-        return rust_ident(name.lower())
+        """`add.Tensor` → `add_tensor`, `add_.Tensor` → `add__tensor`, `quantized::add` → `quantized_add`."""
+        return rust_ident(self.handle.lower())
 
     @property
     def handle(self) -> str:
         """The name of its `TypedOp` static."""
-        name = self.schema.name + (f"_{self.schema.overload}" if self.schema.overload else "")
-        return name.upper()
+        schema = self.schema
+        parts = [schema.namespace] if schema.namespace != DEFAULT_NAMESPACE else []
+        return "_".join([*parts, schema.name, *([schema.overload] if schema.overload else [])]).upper()
 
 
 RUST_KEYWORDS = frozenset(

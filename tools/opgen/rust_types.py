@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .model import Argument, Operator, Return, Schema, rust_ident
+from .model import Argument, KernelUse, Kind, Operator, Return, Schema, rust_ident
 
 _SCALARS = {
     "Tensor": "Tensor",
     "int": "i64",
     "SymInt": "SymInt",
     "float": "f64",
+    "SymFloat": "SymFloat",
     "bool": "bool",
+    "SymBool": "SymBool",
+    "complex": "Complex<f64>",
     "Scalar": "Scalar",
     "str": "String",
     "ScalarType": "ScalarType",
@@ -22,7 +25,7 @@ _SCALARS = {
     "Storage": "Storage",
     "Stream": "Stream",
 }
-_BY_VALUE = frozenset({"int", "float", "bool", "ScalarType", "Layout", "Device", "MemoryFormat"})
+_BY_VALUE = frozenset("int float bool complex ScalarType Layout Device MemoryFormat Stream".split())
 
 
 def marker(argument: Argument) -> str:
@@ -52,9 +55,11 @@ def borrowed(argument: Argument) -> str:
 
 
 def kernel_type(argument: Argument) -> str:
-    """As `borrowed`, with SymInt resolved: kernels see plain integers."""
+    """As `borrowed`, with symbolic numbers resolved: kernels see plain ones."""
     text = borrowed(argument)
-    return text.replace("&SymInt", "i64").replace("[SymInt]", "[i64]")
+    for symbolic, plain in (("SymInt", "i64"), ("SymFloat", "f64"), ("SymBool", "bool")):
+        text = text.replace(f"&{symbolic}", plain).replace(f"[{symbolic}]", f"[{plain}]")
+    return text
 
 
 def kernel_value(argument: Argument, local: str) -> tuple[str, str]:
@@ -64,12 +69,27 @@ def kernel_value(argument: Argument, local: str) -> tuple[str, str]:
             return "", f"{local}.guard_int()?"
         case "SymInt?":
             return "", f"structured::optional_int({local})?"
+        case "SymFloat":
+            return "", f"{local}.guard_float()?"
+        case "SymFloat?":
+            return "", f"{local}.map(SymFloat::guard_float).transpose()?"
+        case "SymBool":
+            return "", f"{local}.guard_bool()?"
+        case "SymBool?":
+            return "", f"{local}.map(SymBool::guard_bool).transpose()?"
         case "SymInt[]":
             return f"let {local} = structured::ints({local})?;", f"&{local}"
         case "SymInt[]?":
             return f"let {local} = structured::optional_ints({local})?;", f"{local}.as_deref()"
         case _:
             return "", local
+
+
+def kernel_arguments(operator: Operator, use: KernelUse) -> tuple[str, ...]:
+    """The arguments that the kernel sees: as declared, or all where it makes the whole result."""
+    if use.structured or operator.kind is Kind.KERNEL:
+        return operator.kernel_args
+    return tuple(a.name for a in operator.schema.arguments)
 
 
 def return_type(returns: Sequence[Return], *, optional: bool) -> str:
@@ -110,13 +130,11 @@ def markers(schema: Schema) -> str:
     return tuple_of([marker(a) for a in schema.arguments])
 
 
-def kernel_signature(operator: Operator) -> str:
+def kernel_signature(operator: Operator, use: KernelUse) -> str:
     """The Rust function type under which backends register the operator's kernel."""
-    from .model import Kind
-
     schema = operator.schema
-    arguments = [kernel_type(a) for n in operator.kernel_args if (a := schema.argument(n)) is not None]
-    if operator.kind is Kind.KERNEL:
+    arguments = [kernel_type(a) for n in kernel_arguments(operator, use) if (a := schema.argument(n)) is not None]
+    if not use.structured:
         result = return_type(schema.returns, optional=operator.optional_returns)
         return f"fn({', '.join(arguments)}) -> Result<{result}>"
     if operator.plan == "iter":

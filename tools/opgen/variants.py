@@ -18,16 +18,27 @@ def declared_variant(schema: Schema) -> Variant:
 
 
 def inplace_schema(operator: Operator) -> Schema:
-    """`add.Tensor(Tensor self, …) -> Tensor` → `add_.Tensor(Tensor(a!) self, …) -> Tensor(a!)`."""
+    """`add.Tensor(Tensor self, …) -> Tensor` → `add_.Tensor(Tensor(a!) self, …) -> Tensor(a!)`.
+
+    On lists `_foreach_add.List(Tensor[] self, …) -> Tensor[]` → `_foreach_add_.List(Tensor(a!)[] self, …) -> ()`.
+    """
     schema = operator.schema
-    if not schema.arguments or schema.arguments[0].name != "self" or schema.arguments[0].type.key != "Tensor":
-        raise operator.error("variant `inplace` needs `Tensor self` as the first argument")
-    if len(schema.returns) != 1 or schema.returns[0].type.key != "Tensor":
-        raise operator.error("variant `inplace` needs one Tensor return")
+    kind = schema.arguments[0].type.key if schema.arguments and schema.arguments[0].name == "self" else ""
+    if kind not in ("Tensor", "Tensor[]"):
+        raise operator.error("variant `inplace` needs `Tensor self` or `Tensor[] self` as the first argument")
+    if len(schema.returns) != 1 or schema.returns[0].type.key != kind:
+        raise operator.error(f"variant `inplace` needs one {kind} return")
     mutable = schema.arguments[0].type.mutable("a")
+    returns = () if mutable.is_list else (Return(mutable),)
     arguments = (replace(schema.arguments[0], type=mutable), *schema.arguments[1:])
     overload = _stated(operator, operator.inplace_name, schema.name + "_", "inplace_name")
-    return Schema(schema.name + "_", schema.overload if overload is None else overload, arguments, (Return(mutable),))
+    return replace(
+        schema,
+        name=schema.name + "_",
+        overload=schema.overload if overload is None else overload,
+        arguments=arguments,
+        returns=returns,
+    )
 
 
 def _stated(operator: Operator, stated: str | None, base: str, key: str) -> str | None:
@@ -46,14 +57,24 @@ def out_overload(operator: Operator) -> str:
     if stated is not None:
         return stated
     overload = operator.schema.overload
-    return "out" if overload in ("", "Tensor") else f"{overload}_out"
+    # `add.Tensor` has `add.out`; the forms on lists are named without that exception.
+    short = ("",) if _returns_list(operator.schema) else ("", "Tensor")
+    return "out" if overload in short else f"{overload}_out"
+
+
+def _returns_list(schema: Schema) -> bool:
+    return len(schema.returns) == 1 and schema.returns[0].type.key == "Tensor[]"
 
 
 def out_schema(operator: Operator) -> Schema:
-    """`add.Tensor(…) -> Tensor` → `add.out(…, *, …, Tensor(a!) out) -> Tensor(a!)`."""
+    """`add.Tensor(…) -> Tensor` → `add.out(…, *, …, Tensor(a!) out) -> Tensor(a!)`.
+
+    A list is filled: `_foreach_neg(…) -> Tensor[]` → `_foreach_neg.out(…, *, Tensor(a!)[] out) -> ()`.
+    """
     schema = operator.schema
-    if not schema.returns or any(r.type.key != "Tensor" for r in schema.returns):
-        raise operator.error("variant `out` needs Tensor returns")
+    is_list = _returns_list(schema)
+    if not schema.returns or (not is_list and any(r.type.key != "Tensor" for r in schema.returns)):
+        raise operator.error("variant `out` needs Tensor returns, or one Tensor[]")
     names: tuple[str, ...] = operator.out_args
     if not names:
         names = ("out",) if len(schema.returns) == 1 else tuple(r.name for r in schema.returns)
@@ -64,11 +85,12 @@ def out_schema(operator: Operator) -> Schema:
     for letter, name, ret in zip(_LETTERS, names, schema.returns, strict=False):
         mutable = ret.type.mutable(letter)
         outs.append(Argument(name, mutable, None, kwarg_only=True))
-        returns.append(Return(mutable, ret.name))
+        if not is_list:
+            returns.append(Return(mutable, ret.name))
     # The `out=` form of a factory takes dtype, layout and device from `out` itself.
     dropped: frozenset[str] = TENSOR_OPTIONS if schema.has_tensor_options else frozenset()
     kept = tuple(a for a in schema.arguments if not (a.kwarg_only and a.name in dropped))
-    return Schema(schema.name, out_overload(operator), (*kept, *outs), tuple(returns))
+    return replace(schema, overload=out_overload(operator), arguments=(*kept, *outs), returns=tuple(returns))
 
 
 def expand(operator: Operator) -> Iterator[Function]:

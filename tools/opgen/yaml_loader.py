@@ -8,14 +8,17 @@ from typing import Any
 
 import yaml
 
+from .dispatch_keys import KeySort, dispatch_keys
 from .families import FAMILIES, FamilyRule, rule_of
 from .model import (
     AUTO,
+    FALLTHROUGH,
     NON_DIFFERENTIABLE,
     UNWRITTEN,
     Derivative,
     Formula,
     ForwardFormula,
+    Function,
     Kind,
     Location,
     Operator,
@@ -27,8 +30,8 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel kernels kernel_args init composite impl inplace_impl output "
-    "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
+    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node view "
     "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
@@ -36,7 +39,6 @@ VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"
 NAMESPACES = frozenset({"nn", "special", "linalg", "fft"})
 FORWARD_WORDS = frozenset({"auto_linear", "auto_element_wise"})
 AUTOCAST = frozenset({"lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote", "banned"})
-BACKENDS = frozenset({"CPU", "CUDA", "Meta"})
 
 
 class _Node:
@@ -128,14 +130,21 @@ def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
 
 
 def check_unique(operators: Iterable[Operator]) -> None:
-    """Two functions with one name are a mistake of the later entry."""
+    """Two functions with one name, or with names that are one in Rust, are a mistake of the later entry."""
     seen: dict[str, Location] = {}
+    in_rust: dict[str, Function] = {}
     for operator in operators:
         for function in functions_of(operator):
             name = function.schema.full_name
             if name in seen:
                 raise operator.error(f"`{name}` is already declared by {seen[name]}")
             seen[name] = operator.location
+            other = in_rust.setdefault(function.rust_name, function)
+            if other is not function:
+                raise operator.error(
+                    f"`{name}` is `{function.rust_name}` in Rust, as `{other.schema.full_name}` of "
+                    f"{other.operator.location} is"
+                )
 
 
 def _operator(item: _Node, family: str, tags: frozenset[str]) -> Operator:
@@ -202,7 +211,8 @@ class _Entry:
             kind=kind,
             meta=(self.text("meta") or f"{self.base()}_meta") if structured else None,
             plan=plan,
-            kernels=self.kernels(kind),
+            kernel=self.kernel(kind),
+            dispatch=self.dispatch(kind),
             kernel_args=self.kernel_args(kind, plan),
             impl=self.text("impl"),
             inplace_impl=self.text("inplace_impl"),
@@ -228,6 +238,7 @@ class _Entry:
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
+            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 
@@ -249,7 +260,7 @@ class _Entry:
             return Kind.KERNEL
         if self.rule.structured:
             return Kind.STRUCTURED
-        if "kernel" in self.entry or "kernels" in self.entry:
+        if "kernel" in self.entry or "dispatch" in self.entry:
             return Kind.KERNEL
         raise OpgenError(
             self.location,
@@ -261,30 +272,47 @@ class _Entry:
         if "variants" not in self.entry:
             defaults = set(self.rule.variants)
             if self.schema.is_inplace or self.schema.out_arguments or kind in (Kind.VIEW, Kind.KERNEL):
-                defaults -= {"inplace", "out"}
+                defaults -= {"inplace", "function_inplace", "out"}
             return frozenset(defaults)
         for node in self.entry["variants"].items():
             if node.text() not in VARIANTS:
                 raise node.fail(f"a variant is one of {', '.join(sorted(VARIANTS))}; got `{node.text()}`")
         return frozenset(self.texts("variants"))
 
-    def kernels(self, kind: Kind) -> dict[str, str]:
-        has_kernel = kind in (Kind.STRUCTURED, Kind.KERNEL)
-        if "kernels" in self.entry:
-            if not has_kernel:
-                raise self.entry["kernels"].fail("views and composites have no kernels")
-            result: dict[str, str] = {}
-            for backend, node in self.entry["kernels"].mapping().items():
-                if backend not in BACKENDS:
-                    raise node.fail(f"a backend is one of {', '.join(sorted(BACKENDS))}; got `{backend}`")
-                result[backend] = node.text()
-            return result
-        if not has_kernel:
+    def kernel(self, kind: Kind) -> str | None:
+        """The name that every backend's kernel has unless `dispatch` states another."""
+        if kind not in (Kind.STRUCTURED, Kind.KERNEL):
             if "kernel" in self.entry:
-                raise self.entry["kernel"].fail("views and composites have no kernels")
+                raise self.entry["kernel"].fail("views and composites have no kernel for all backends; see `dispatch`")
+            return None
+        stated = self.dispatch(kind)
+        backends = [k for k in stated if dispatch_keys()[k] in (KeySort.DENSE, KeySort.BACKEND)]
+        if kind is Kind.KERNEL and backends and "kernel" not in self.entry:
+            return None
+        return self.text("kernel") or f"{self.base()}_kernel"
+
+    def dispatch(self, kind: Kind) -> dict[str, str]:
+        """What is stated per key: kernels for backends' keys, functions of this crate for all others."""
+        if "dispatch" not in self.entry:
             return {}
-        name = self.text("kernel") or f"{self.base()}_kernel"
-        return {backend: name for backend in self.rule.backends}
+        if kind is Kind.IMPLICIT:
+            raise self.entry["dispatch"].fail("an implicit composite has no kernels of its own: autograd passes it by")
+        result: dict[str, str] = {}
+        sorts = dispatch_keys()
+        for keys, node in self.entry["dispatch"].mapping().items():
+            for key in (k.strip() for k in keys.split(",")):
+                if key not in sorts:
+                    raise node.fail(f"`{key}` is not a dispatch key under which kernels are registered")
+                if key in result:
+                    raise node.fail(f"`{key}` is stated twice")
+                if sorts[key] is KeySort.META and kind is Kind.STRUCTURED:
+                    raise node.fail("the shape function of a structured operator is its kernel for Meta")
+                if sorts[key] is KeySort.ALIAS and kind in (Kind.EXPLICIT, Kind.VIEW):
+                    raise node.fail(f"the operator's function is registered for an alias already; got `{key}` too")
+                if node.text() == FALLTHROUGH and sorts[key] is not KeySort.FUNCTIONALITY:
+                    raise node.fail(f"nothing can fall through `{key}`: no key below it serves the call")
+                result[key] = node.text()
+        return result
 
     def kernel_args(self, kind: Kind, plan: str) -> tuple[str, ...]:
         names = [a.name for a in self.schema.arguments]
@@ -313,11 +341,12 @@ class _Entry:
             return ViewRule()
         parts = node.mapping()
         for key, value in parts.items():
-            if key not in ("copy", "inverse"):
-                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse")
+            if key not in ("copy", "inverse", "differentiable"):
+                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse, differentiable")
         return ViewRule(
             parts["copy"].text() if "copy" in parts else None,
             parts["inverse"].text() if "inverse" in parts else None,
+            parts["differentiable"].boolean() if "differentiable" in parts else True,
         )
 
     def derivative(self, kind: Kind) -> Derivative | None:
@@ -376,6 +405,12 @@ def _checked(operator: Operator) -> Operator:
         raise operator.error(f"output_differentiability has {len(schema.returns)} entries, one per return")
     if operator.kind is Kind.VIEW and not any(r.type.alias for r in schema.returns):
         raise operator.error("a view's return carries an alias annotation such as Tensor(a)")
+    if (
+        operator.view
+        and not operator.view.differentiable
+        and (operator.derivative is None or operator.derivative.word != NON_DIFFERENTIABLE)
+    ):
+        raise operator.error("a view that gradients do not pass has `derivative: non_differentiable`")
     if operator.kind is Kind.KERNEL and operator.variants & {"inplace", "function_inplace"}:
         raise operator.error("an operator whose kernel allocates has no generated in-place variant")
     if operator.copies_self and (operator.kind is not Kind.STRUCTURED or schema.argument("self") is None):

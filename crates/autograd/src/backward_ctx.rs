@@ -2,18 +2,16 @@
 
 use std::cell::RefCell;
 
-use c10::{
-    Device, Error, GradMode, Layout, Result, ScalarType, Storage, StoragePin, SymDimVector, SymInt, Tensor,
-    TensorOptions,
-};
+use c10::{Error, GradMode, Result, Storage, StoragePin, Tensor};
 use dispatch::IValue;
 use parking_lot::Mutex;
 use smallvec::{smallvec, SmallVec};
 
+use crate::derivative_entry::SavedArg;
 use crate::edge::VariableList;
 use crate::generated_node::{GeneratedNode, Slot};
 use crate::node::Node;
-use crate::saved_meta::SavedMeta;
+use crate::saved_meta::{MetaKind, SavedMeta};
 use crate::saved_variable::SavedVariable;
 
 /// Access to incoming gradients and saved values, and the place for results. What it hands out lives as long as the
@@ -119,7 +117,7 @@ impl<'a> BackwardCtx<'a> {
     }
 
     #[cold]
-    fn misuse(&self, what: &str, i: usize) -> Error {
+    pub(crate) fn misuse(&self, what: &str, i: usize) -> Error {
         let entry = self.function.entry;
         Error::internal(format!(
             "{} ({}): the formula uses {what} {i}, which does not hold what it expects",
@@ -177,110 +175,18 @@ impl<'a> BackwardCtx<'a> {
 
     /// A saved argument that isn't a tensor.
     #[inline]
-    pub fn value(&self, slot: usize) -> &'a IValue {
-        static NONE: IValue = IValue::None;
-        match self.function.slots.get(slot) {
-            Some(Slot::Value(value)) => value,
-            _ => &NONE,
+    pub fn value(&self, slot: usize) -> Result<&'a IValue> {
+        match self.slot(slot)? {
+            Slot::Value(value) => Ok(value),
+            _ => Err(self.misuse("saved value", slot)),
         }
     }
 
-    fn meta(&self, slot: usize) -> Option<&'a SavedMeta> {
-        match self.function.slots.get(slot) {
-            Some(Slot::Meta(meta)) => Some(meta),
-            _ => None,
-        }
-    }
-
-    /// The fact `self.sym_sizes()`.
-    pub fn sym_sizes(&self, slot: usize) -> &'a [SymInt] {
-        match self.meta(slot) {
-            Some(SavedMeta::SymInts(values)) => values,
-            _ => &[],
-        }
-    }
-
-    /// The fact `self.sym_strides()`.
-    pub fn sym_strides(&self, slot: usize) -> &'a [SymInt] {
-        self.sym_sizes(slot)
-    }
-
-    /// The fact `self.sym_storage_offset()`.
-    pub fn sym_storage_offset(&self, slot: usize) -> SymInt {
-        self.sym_numel(slot)
-    }
-
-    /// The fact `self.sym_numel()`.
-    pub fn sym_numel(&self, slot: usize) -> SymInt {
-        match self.meta(slot) {
-            Some(SavedMeta::SymInt(value)) => value.clone(),
-            _ => SymInt::from(0),
-        }
-    }
-
-    /// The fact `self.scalar_type()`.
-    pub fn scalar_type(&self, slot: usize) -> ScalarType {
-        match self.meta(slot) {
-            Some(SavedMeta::ScalarType(dtype)) => *dtype,
-            _ => ScalarType::Float,
-        }
-    }
-
-    /// The fact `self.options()`.
-    pub fn options(&self, slot: usize) -> TensorOptions {
-        match self.meta(slot) {
-            Some(SavedMeta::Options(options)) => **options,
-            _ => TensorOptions::default(),
-        }
-    }
-
-    /// The fact `self.dim()`.
-    pub fn dim(&self, slot: usize) -> i64 {
-        match self.meta(slot) {
-            Some(SavedMeta::Int(value)) => *value,
-            _ => 0,
-        }
-    }
-
-    /// The length of a list argument.
-    pub fn list_size(&self, slot: usize) -> usize {
-        self.dim(slot) as usize
-    }
-
-    /// The fact `self.device()`.
-    pub fn device(&self, slot: usize) -> Device {
-        match self.meta(slot) {
-            Some(SavedMeta::Device(device)) => *device,
-            _ => Device::new(c10::DeviceType::CPU, -1),
-        }
-    }
-
-    /// The fact `self.layout()`.
-    pub fn layout(&self, slot: usize) -> Layout {
-        match self.meta(slot) {
-            Some(SavedMeta::Layout(layout)) => *layout,
-            _ => Layout::Strided,
-        }
-    }
-
-    /// The fact `self.is_complex()`.
-    pub fn is_complex(&self, slot: usize) -> bool {
-        matches!(self.meta(slot), Some(SavedMeta::Bool(true)))
-    }
-
-    /// The sizes of each tensor of a list argument.
-    pub fn tensor_list_sizes(&self, slot: usize) -> &'a [SymDimVector] {
-        match self.meta(slot) {
-            Some(SavedMeta::ListSizes(sizes)) => sizes,
-            _ => &[],
-        }
-    }
-
-    /// The dtype of each tensor of a list argument.
-    pub fn tensor_list_scalar_types(&self, slot: usize) -> &'a [ScalarType] {
-        match self.meta(slot) {
-            Some(SavedMeta::ListScalarTypes(dtypes)) => dtypes,
-            _ => &[],
+    /// A saved fact, if it is the one that the formula means. The accessors stand beside the table of facts.
+    pub(crate) fn meta(&self, slot: usize, what: MetaKind) -> Result<&'a SavedMeta> {
+        match (self.slot(slot)?, self.function.entry.saved.get(slot)) {
+            (Slot::Meta(meta), Some(SavedArg::Meta { what: saved, .. })) if *saved == what => Ok(meta),
+            _ => Err(self.misuse("saved fact", slot)),
         }
     }
 

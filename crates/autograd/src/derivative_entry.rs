@@ -3,6 +3,7 @@
 use c10::Result;
 
 use crate::backward_ctx::BackwardCtx;
+use crate::saved_meta::MetaKind;
 
 /// The derivative of one operator overload.
 pub struct DerivativeEntry {
@@ -67,35 +68,4 @@ impl SavedArg {
         };
         needed_by == 0 || needed_by & needs != 0
     }
-}
-
-/// Facts about a tensor that are saved without the tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MetaKind {
-    /// `self.sym_sizes()`
-    SymSizes,
-    /// `self.sym_strides()`
-    SymStrides,
-    /// `self.sym_storage_offset()`
-    SymStorageOffset,
-    /// `self.sym_numel()`
-    SymNumel,
-    /// `self.scalar_type()`
-    ScalarType,
-    /// `self.options()`
-    Options,
-    /// `self.dim()`
-    Dim,
-    /// `self.device()`
-    Device,
-    /// `self.layout()`
-    Layout,
-    /// `self.is_complex()`
-    IsComplex,
-    /// The sizes of each tensor of a list.
-    TensorListSizes,
-    /// The dtype of each tensor of a list.
-    TensorListScalarTypes,
-    /// The length of a list.
-    TensorListLen,
 }

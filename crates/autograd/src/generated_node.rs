@@ -76,7 +76,7 @@ impl GeneratedNode {
                 name => name.to_owned(),
             },
             SavedArg::Meta { arg, what, .. } => {
-                format!("{}_{}", schema.arguments.get(arg)?.name, meta_suffix(what))
+                format!("{}_{}", schema.arguments.get(arg)?.name, what.shown())
             }
         })
     }
@@ -103,25 +103,6 @@ impl GeneratedNode {
             Slot::Meta(SavedMeta::SymInts(values)) => SavedValue::SymSizes(values.to_vec()),
             Slot::Meta(meta) => SavedValue::Meta(meta.clone()),
         })
-    }
-}
-
-fn meta_suffix(what: crate::derivative_entry::MetaKind) -> &'static str {
-    use crate::derivative_entry::MetaKind::*;
-    match what {
-        SymSizes => "sym_sizes",
-        SymStrides => "sym_strides",
-        SymStorageOffset => "sym_storage_offset",
-        SymNumel => "sym_numel",
-        ScalarType => "scalar_type",
-        Options => "options",
-        Dim => "dim",
-        Device => "device",
-        Layout => "layout",
-        IsComplex => "is_complex",
-        TensorListSizes => "sizes",
-        TensorListScalarTypes => "args_scalartypes",
-        TensorListLen => "size_",
     }
 }
 

@@ -7,6 +7,14 @@
 //! state, so the autograd keys are excluded there as well: what happens inside an operator is covered by the operator's own
 //! derivative. Views and in-place operators must still reach ADInplaceOrView, which tracks views and versions; all
 //! others skip it too.
+//!
+//! # Note [Written on the side]
+//!
+//! An operator that is neither in-place nor `out=` may still write to an argument: batch normalization updates running
+//! statistics. As in PyTorch such a write is no modification that autograd counts, or evaluating a model twice would
+//! invalidate the first result's graph, which has saved the statistics. So the version stays, and a formula that names
+//! the argument saves it as it is and sees what the operator has left there; what anybody else does to it later is
+//! found by its version.
 
 use c10::{
     after_autograd_keyset, bail, AutoDispatchBelowADInplaceOrView, AutoDispatchBelowAutograd, DispatchKeySet,
@@ -75,7 +83,7 @@ pub(crate) fn redispatch(
     ks: DispatchKeySet,
     stack: &mut Stack,
 ) -> Result<()> {
-    if info.is_view || info.is_mutable() {
+    if info.is_view || info.writes_results() {
         let _below = AutoDispatchBelowAutograd::new();
         op.redispatch_boxed(ks & after_autograd_keyset, stack)
     } else {
@@ -138,8 +146,8 @@ fn save_arguments(entry: &DerivativeEntry, info: &OpInfo, args: &[IValue], needs
         }
         slots.push(match *saved {
             SavedArg::Input { arg, .. } => {
-                // The call is about to overwrite it: backward needs the value of now.
-                let overwritten = info.mutated.contains(&arg);
+                // The call is about to overwrite it: backward needs the value of now. See Note [Written on the side].
+                let overwritten = info.writes_results() && info.mutated.contains(&arg);
                 save_input(&args[arg], overwritten)?
             }
             SavedArg::Output { .. } => Slot::Variable(Mutex::default()),

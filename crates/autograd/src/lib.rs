@@ -45,7 +45,7 @@ pub use api::{backward, backward_targets, grad, grad_targets, run_backward, Grad
 pub use autograd_meta::AutogradMeta;
 pub use backward_ctx::{ArgGrads, BackwardCtx};
 pub use copy_slices::CopySlices;
-pub use derivative_entry::{DerivativeEntry, MetaKind, SavedArg};
+pub use derivative_entry::{DerivativeEntry, SavedArg};
 pub use edge::{Edge, EdgeList, VariableList};
 pub use hooks::{
     FunctionPostHook, FunctionPreHook, HookHandle, PostAccumulateGradHook, TensorHook, TensorHookFn,
@@ -53,7 +53,7 @@ pub use hooks::{
 pub use init::{init, register_ad_inplace_or_view};
 pub use input_metadata::InputMetadata;
 pub use node::{peek_sequence_nr, Node, NodeFunction, NodeImpl, WeakNode};
-pub use saved_meta::SavedMeta;
+pub use saved_meta::{MetaKind, SavedMeta};
 pub use saved_tensor_hooks::{PackedTensor, SavedTensorHooks};
 pub use saved_variable::{SavedValue, SavedVariable, SavedVariableRef, ERR_BACKWARD_TWICE};
 pub use view_meta::{CreationMeta, DifferentiableViewMeta, ViewFunc};

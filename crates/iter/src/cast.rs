@@ -5,6 +5,7 @@ use c10::{Complex, Element, Result, ScalarType, Tensor};
 use crate::dispatch_stub::DispatchStub;
 use crate::empty::empty_like_dtype;
 use crate::iterator::TensorIterator;
+use crate::kernel_registry::dense_key;
 use crate::operand::InlineElement;
 
 /// Copies the input of an iterator ([`TensorIterator::copy_op`]) to its output, converting the dtype. The flag is
@@ -20,7 +21,7 @@ pub fn copy_into(dst: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
     if iter.is_meta() || iter.numel() == 0 {
         return Ok(());
     }
-    COPY_KERNEL.get(iter.device_type())?(&iter, non_blocking)
+    COPY_KERNEL.get(dense_key(iter.device_type())?)?(&iter, non_blocking)
 }
 
 /// `tensor` in another dtype, with its strides if it is dense.

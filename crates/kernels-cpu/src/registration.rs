@@ -5,7 +5,7 @@ macro_rules! register {
     ($($name:ident : fn($($arg:ty),* $(,)?) $(-> $ret:ty)?);* $(;)?) => {$(
         iter::kernel_registry::register(
             stringify!($name),
-            c10::DeviceType::CPU,
+            c10::DispatchKey::CPU,
             $name as fn($($arg),*) -> $crate::registration::ret!($($ret)?),
         );
     )*};

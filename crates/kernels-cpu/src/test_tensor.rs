@@ -1,8 +1,6 @@
 //! Tensors for tests: every layout of a shape, and their elements one at a time.
 
-use c10::{
-    compute_contiguous_strides, empty_cpu, DeviceType, DimVector, Element, ScalarType, Tensor, TensorImpl,
-};
+use c10::{compute_contiguous_strides, empty_cpu, DimVector, Element, ScalarType, Tensor, TensorImpl};
 use iter::parallel;
 
 /// A view with other sizes and strides.
@@ -119,5 +117,5 @@ pub(crate) fn with_threads<R>(threads: usize, f: impl FnOnce() -> R) -> R {
 /// A registered kernel, found as `ops` finds it.
 pub(crate) fn kernel<F: Copy + Send + Sync + 'static>(name: &'static str) -> F {
     crate::init().unwrap();
-    iter::kernel_registry::find::<F>(name, DeviceType::CPU).unwrap()
+    iter::kernel_registry::find::<F>(name, c10::DispatchKey::CPU).unwrap()
 }

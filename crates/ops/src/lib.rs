@@ -13,6 +13,7 @@ pub mod composite;
 pub mod fallback;
 pub mod gen;
 pub mod meta;
+pub mod operands;
 mod registrar;
 mod scalar_tensor;
 pub mod structured;
@@ -36,13 +37,14 @@ pub mod redispatch {
     pub use crate::gen::redispatch::*;
 }
 
-/// Defines every operator and registers what runs on every backend. Further calls do nothing.
+/// Defines every operator, registers what runs on every backend, and waits for the backends' kernels, which may be
+/// registered before or after. Further calls do nothing.
 pub fn init() -> c10::Result<()> {
     static DONE: OnceLock<c10::Result<()>> = OnceLock::new();
     let done = DONE.get_or_init(|| {
         let mut registrar = registrar::Registrar::new();
         gen::register::register_all(&mut registrar)?;
-        registrar.leak();
+        registrar.finish();
         fallback::register()
     });
     match done {
@@ -51,10 +53,17 @@ pub fn init() -> c10::Result<()> {
     }
 }
 
-/// Why declared kernels cannot run on `device`: one error for each that its backend has not registered, or has under
-/// another type. Empty when the backend is complete.
-pub fn missing_kernels(device: c10::DeviceType) -> Vec<c10::Error> {
-    gen::register::missing_kernels(device)
+/// Whether an operator is of the catalogue, and not a third party's.
+pub fn is_built_in(op: dispatch::OperatorHandle) -> bool {
+    op.name().namespace().is_some_and(|namespace| gen::NAMESPACES.contains(&namespace))
+}
+
+/// Why declared kernels cannot run for a backend's key: one error for each that its backend has not registered, or has
+/// under another type. Empty when the backend is complete.
+pub fn missing_kernels(key: c10::DispatchKey) -> Vec<c10::Error> {
+    let mut missing = gen::register::missing_kernels(key);
+    missing.extend(registrar::failed(key));
+    missing
 }
 
 #[cfg(test)]

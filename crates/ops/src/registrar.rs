@@ -1,12 +1,22 @@
 //! What the generated registrations call.
+//!
+//! # Note [Kernels and keys]
+//! No list of backends stands anywhere. An operator with a kernel waits for the kernel's name: when a backend registers
+//! that name in `iter::kernel_registry` under a dispatch key, the operator's wrapper is registered under the same key. So a
+//! backend's key is served by exactly the operators whose kernels it has; the others still reach what the backend gives for
+//! all (a fallback) or fail as not implemented. Shape functions compute nothing, and serve the Meta key from the start.
 
-use c10::{DispatchKey, Result};
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use c10::{DispatchKey, Error, Result};
 use dispatch::{ArgTuple, KernelFunction, Library, LibraryKind, RetType, TypedOp, Unboxed};
+use iter::{kernel_registry, DispatchStub};
 
-/// The keys of a structured operator's wrapper: its kernel is looked up by device when it runs.
-pub(crate) const BACKENDS: &[DispatchKey] = &[DispatchKey::CPU, DispatchKey::Meta];
-/// The keys of an operator whose kernel allocates its own outputs: nothing is known without data, so no Meta.
-pub(crate) const KERNEL_BACKENDS: &[DispatchKey] = &[DispatchKey::CPU];
+use crate::gen::NAMESPACES;
+
+/// Shape functions.
+pub(crate) const META: &[DispatchKey] = &[DispatchKey::Meta];
 /// Views and composites with a derivative of their own.
 pub(crate) const EXPLICIT: &[DispatchKey] = &[DispatchKey::CompositeExplicitAutograd];
 /// Composites that are differentiated through what they call.
@@ -14,21 +24,88 @@ pub(crate) const IMPLICIT: &[DispatchKey] = &[DispatchKey::CompositeImplicitAuto
 /// Factories without a tensor argument.
 pub(crate) const BACKEND_SELECT: &[DispatchKey] = &[DispatchKey::BackendSelect];
 
-/// The `aten` library while it is filled.
+/// The kernel that an operator's wrapper calls, and for which keys it does so.
+#[derive(Clone, Copy)]
+pub(crate) struct Serves {
+    /// The kernel's name.
+    pub(crate) kernel: &'static str,
+    /// The keys it is for; empty for the strided tensors of every backend.
+    pub(crate) only: &'static [DispatchKey],
+    /// Backends whose kernels have other names.
+    pub(crate) except: &'static [DispatchKey],
+}
+
+impl Serves {
+    /// Under this name any backend may register a kernel for its strided tensors.
+    pub(crate) const fn dense(kernel: &'static str) -> Serves {
+        Serves { kernel, only: &[], except: &[] }
+    }
+
+    /// Why the kernel, if it is meant for `key`, cannot be called.
+    pub(crate) fn missing<F: Copy + Send + Sync + 'static>(
+        &self,
+        key: DispatchKey,
+        stub: &DispatchStub<F>,
+    ) -> Option<Error> {
+        self.includes(key).then(|| stub.get(key).err()).flatten()
+    }
+
+    /// Whether the kernel is meant for `key`.
+    fn includes(&self, key: DispatchKey) -> bool {
+        if !self.only.is_empty() {
+            return self.only.contains(&key);
+        }
+        let is_dense = key.to_functionality_key() == DispatchKey::Dense && key != DispatchKey::Meta;
+        is_dense && !self.except.contains(&key)
+    }
+}
+
+/// An operator that waits for its kernel.
+struct Waiting {
+    op: &'static str,
+    serves: Serves,
+    wrapper: Box<dyn Fn() -> KernelFunction + Send + Sync>,
+}
+
+/// By the kernel's name.
+type WaitingList = HashMap<&'static str, Vec<Waiting>>;
+
+/// Complete before the kernel registry is first listened to, and unchanged afterwards.
+static WAITING: OnceLock<WaitingList> = OnceLock::new();
+
+/// Wrappers that could not be registered, because somebody has registered a kernel of another signature.
+static FAILED: Mutex<Vec<(DispatchKey, Error)>> = Mutex::new(Vec::new());
+
+/// The libraries of all namespaces while they are filled.
 pub(crate) struct Registrar {
-    library: Library,
+    libraries: HashMap<&'static str, Library>,
+    waiting: WaitingList,
+}
+
+/// The namespace of a name as it is declared: `aten` unless stated.
+fn namespace_of(name: &str) -> &str {
+    name.split_once("::").map_or("aten", |(namespace, _)| namespace)
 }
 
 impl Registrar {
-    /// An empty `aten`.
+    /// Empty libraries.
     pub(crate) fn new() -> Registrar {
-        Registrar { library: Library::new(LibraryKind::Def, "aten") }
+        let new = |&namespace: &&'static str| (namespace, Library::new(LibraryKind::Def, namespace));
+        Registrar { libraries: NAMESPACES.iter().map(new).collect(), waiting: WaitingList::new() }
+    }
+
+    fn library(&mut self, name: &str) -> Result<&mut Library> {
+        let namespace = namespace_of(name);
+        self.libraries
+            .get_mut(namespace)
+            .ok_or_else(|| Error::internal(format!("{name}: the namespace {namespace} is not declared")))
     }
 
     /// Defines operators.
     pub(crate) fn define(&mut self, schemas: &[(&'static str, &[&'static str])]) -> Result<()> {
         for (schema, tags) in schemas {
-            self.library.def_static(schema, tags)?;
+            let name = schema.split('(').next().unwrap_or_default();
+            self.library(name)?.def_static(schema, tags)?;
         }
         Ok(())
     }
@@ -42,10 +119,17 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         let _ = op;
+        let library = self.library(name)?;
         for &key in keys {
-            self.library.impl_(name, key, KernelFunction::from_unboxed::<A, R>(function))?;
+            library.impl_(name, key, KernelFunction::from_unboxed::<A, R>(function))?;
         }
         Ok(())
+    }
+
+    /// Makes an operator fall through keys, whatever their fallbacks do.
+    pub(crate) fn fall_through(&mut self, name: &str, keys: &[DispatchKey]) -> Result<()> {
+        let library = self.library(name)?;
+        keys.iter().try_for_each(|&key| library.impl_(name, key, KernelFunction::fallthrough()))
     }
 
     /// [`implement`](Self::implement) for an operator that does not care about lazy conjugation and negation: a view,
@@ -58,12 +142,58 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         self.implement(name, op, keys, function)?;
-        self.library.impl_(name, DispatchKey::Conjugate, KernelFunction::fallthrough())?;
-        self.library.impl_(name, DispatchKey::Negative, KernelFunction::fallthrough())
+        self.fall_through(name, &[DispatchKey::Conjugate, DispatchKey::Negative])
     }
 
-    /// Keeps the registrations for the life of the process.
-    pub(crate) fn leak(self) {
-        self.library.leak();
+    /// Registers a wrapper wherever the kernel that it calls is: see Note [Kernels and keys].
+    pub(crate) fn kernel<A: ArgTuple, R: RetType>(
+        &mut self,
+        name: &'static str,
+        op: &TypedOp<A, R>,
+        serves: Serves,
+        function: Unboxed<A, R>,
+    ) {
+        let _ = op;
+        let wrapper = Box::new(move || KernelFunction::from_unboxed::<A, R>(function));
+        self.waiting.entry(serves.kernel).or_default().push(Waiting { op: name, serves, wrapper });
     }
+
+    /// [`kernel`](Self::kernel) for a structured operator, whose wrapper is its shape function on the Meta key.
+    pub(crate) fn structured<A: ArgTuple, R: RetType>(
+        &mut self,
+        name: &'static str,
+        op: &TypedOp<A, R>,
+        serves: Serves,
+        function: Unboxed<A, R>,
+    ) -> Result<()> {
+        self.implement(name, op, META, function)?;
+        self.kernel(name, op, serves, function);
+        Ok(())
+    }
+
+    /// Keeps the registrations for the life of the process, and begins to listen for kernels.
+    pub(crate) fn finish(self) {
+        self.libraries.into_values().for_each(Library::leak);
+        if WAITING.set(self.waiting).is_ok() {
+            kernel_registry::on_registration(kernel_registered);
+        }
+    }
+}
+
+/// Registers the wrappers that have waited for this kernel.
+fn kernel_registered(kernel: &'static str, key: DispatchKey) {
+    let Some(waiting) = WAITING.get().and_then(|list| list.get(kernel)) else { return };
+    for Waiting { op, wrapper, .. } in waiting.iter().filter(|w| w.serves.includes(key)) {
+        let mut library = Library::new(LibraryKind::Impl, namespace_of(op));
+        if let Err(error) = library.impl_(op, key, wrapper()) {
+            FAILED.lock().unwrap_or_else(PoisonError::into_inner).push((key, error));
+        }
+        library.leak();
+    }
+}
+
+/// Why wrappers whose kernels are registered under `key` do not serve it.
+pub(crate) fn failed(key: DispatchKey) -> Vec<Error> {
+    let failed = FAILED.lock().unwrap_or_else(PoisonError::into_inner);
+    failed.iter().filter(|(k, _)| *k == key).map(|(_, e)| Error::new(e.kind(), e.message())).collect()
 }

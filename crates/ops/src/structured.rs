@@ -4,21 +4,20 @@ use c10::{
     can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, Result, ScalarType, Tensor,
     TensorOptions,
 };
+use iter::kernel_registry::dense_key;
 use iter::StructuredOutputs;
 
-use crate::at;
 pub use crate::sym::{ints, optional_int, optional_ints};
+use crate::{at, sym};
 
-/// The device whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
+/// The key whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
 #[inline]
-pub fn kernel_device(outs: &StructuredOutputs) -> Result<Option<DeviceType>> {
+pub fn kernel_key(outs: &StructuredOutputs) -> Result<Option<DispatchKey>> {
     let device = outs.output(0)?.device().device_type();
-    Ok((device != DeviceType::Meta).then_some(device))
-}
-
-/// The device of a list of tensors: that of the first.
-pub fn list_device(tensors: &[Tensor]) -> DeviceType {
-    tensors.first().map_or(DeviceType::CPU, |t| t.device().device_type())
+    if device == DeviceType::Meta {
+        return Ok(None);
+    }
+    dense_key(device).map(Some)
 }
 
 /// The device that a factory's options ask for.
@@ -68,9 +67,17 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
         result.device(),
         out.device()
     );
-    iter::resize_output(out, result.sizes()?)?;
+    iter::resize_output(out, &result.sym_sizes())?;
     at::copy_(out, result, false)?;
     Ok(out.clone())
+}
+
+/// [`write_out`] where `out` may be one of the inputs: such an output keeps its size, as under an iterator.
+pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: &Tensor) -> Result<Tensor> {
+    if inputs.iter().any(|input| input.is_same(out)) {
+        return write_inplace(name, out, result);
+    }
+    write_out(name, out, result)
 }
 
 /// The in-place form of an operator that has none of its own.
@@ -82,10 +89,26 @@ pub fn write_inplace(name: &str, self_: &Tensor, result: &Tensor) -> Result<Tens
         self_.dtype()
     );
     check!(
-        self_.sizes()? == result.sizes()?,
+        sym::expect_same_sizes(self_, result)?,
         "output with shape {:?} doesn't match the broadcast shape {:?}",
-        self_.sizes()?,
-        result.sizes()?
+        self_.sym_sizes(),
+        result.sym_sizes()
     );
     at::copy_(self_, result, false)
+}
+
+/// [`write_out`] or [`write_inplace`] for each tensor of a list.
+pub fn write_list(
+    name: &str,
+    written: &[Tensor],
+    results: &[Tensor],
+    write: fn(&str, &Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<()> {
+    check!(
+        written.len() == results.len(),
+        "{name}(): expected {} tensors to write to, got {}",
+        results.len(),
+        written.len()
+    );
+    written.iter().zip(results).try_for_each(|(to, from)| write(name, to, from).map(drop))
 }

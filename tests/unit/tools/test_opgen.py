@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,8 +72,9 @@ def test_pointwise_operator_costs_three_lines(tmp_path: Path) -> None:
     )
     assert names(operator) == ["erfc", "erfc_", "erfc.out"]
     assert operator.kind is Kind.STRUCTURED
-    assert operator.kernels == {"CPU": "erfc_kernel"}
-    assert kernel_signature(operator) == "fn(&TensorIterator) -> Result<()>"
+    [use] = operator.kernels
+    assert (use.name, use.keys, operator.kernel_for("MPS")) == ("erfc_kernel", (), "erfc_kernel")
+    assert kernel_signature(operator, use) == "fn(&TensorIterator) -> Result<()>"
     assert (operator.batch, operator.lowering) == ("pointwise", "pointwise")
 
 
@@ -97,6 +99,73 @@ def test_variants_have_pytorchs_names(tmp_path: Path) -> None:
     assert names(div) == ["floor_divide", "floor_divide_.Tensor", "floor_divide.out"]
 
 
+def test_namespaces_and_every_scalar_type(tmp_path: Path) -> None:
+    from tools.opgen.emit import derivative_tables, rust_functions
+
+    operators = declare(
+        tmp_path,
+        """
+- op: quantized::scale(Tensor self, SymFloat factor, complex z, SymBool? flag=None, Stream? s=None) -> Tensor
+  variants: [out]
+  kernel_args: [factor, z, flag, s]
+  derivative: {self: "grad.scale(z)"}
+""",
+    )
+    [operator] = operators
+    assert [f.schema.full_name for f in functions_of(operator)] == ["quantized::scale", "quantized::scale.out"]
+    [use] = operator.kernels
+    assert kernel_signature(operator, use) == (
+        "fn(&TensorIterator, f64, Complex<f64>, Option<bool>, Option<Stream>) -> Result<()>"
+    )
+    text = emitted(operators)
+    assert '"quantized::scale(Tensor self, SymFloat factor,' in text
+    assert 'registrar.structured("quantized::scale.out", &handles::QUANTIZED_SCALE_OUT,' in text
+    assert "factor.guard_float()?, z, flag.map(SymBool::guard_bool).transpose()?" in text
+    functions = {"pointwise": list(functions_of(operator))}
+    calls = rust_functions.emit(functions)
+    handle = "QUANTIZED_SCALE: TypedOp<(Tensor, SymFloat, Complex<f64>, Option<SymBool>, Option<Stream>), Tensor>"
+    assert f'{handle} = TypedOp::new("quantized::scale", "");' in calls[f"{rust_functions.ROOT}/pointwise.rs"]
+    assert 'NAMESPACES: &[&str] = &["quantized"];' in calls[f"{rust_functions.ROOT}/mod.rs"]
+    tables = derivative_tables.emit(functions)[f"{derivative_tables.ROOT}/pointwise.rs"]
+    assert 'op: "quantized::scale",' in tables
+    assert bindings(functions["pointwise"]) == []
+
+
+def test_lists_have_variants_too(tmp_path: Path) -> None:
+    add, mul, norm = declare(
+        tmp_path,
+        """
+- op: _foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]
+  composite: implicit
+- op: _foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]
+  composite: implicit
+  inplace_impl: each_mul
+- op: _foreach_norm.Scalar(Tensor[] self, Scalar ord=2) -> Tensor[]
+  variants: [function, out]
+  composite: implicit
+""",
+        "foreach",
+    )
+    assert [str(f.schema) for f in functions_of(add)][1:] == [
+        "_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()",
+        "_foreach_add.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()",
+    ]
+    assert names(mul) == ["_foreach_mul.Tensor", "_foreach_mul_.Tensor", "_foreach_mul.Tensor_out"]
+    assert names(norm) == ["_foreach_norm.Scalar", "_foreach_norm.Scalar_out"]
+    text = emitted([add, mul], "foreach")
+    assert 'structured::write_list("_foreach_add_", self_, ' in text
+    assert "composite::foreach::each_mul(self_, other)" in text
+    bound = bindings(f for o in (add, mul, norm) for f in functions_of(o))
+    assert [(b.name, b.is_function, b.is_method) for b in bound] == [
+        ("_foreach_add", True, False),
+        ("_foreach_add_", True, False),
+        ("_foreach_mul", True, False),
+        ("_foreach_mul_", True, False),
+        ("_foreach_norm", True, False),
+    ]
+    assert all(overload.out is None for b in bound for overload in b.overloads)
+
+
 def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     [operator] = declare(
         tmp_path,
@@ -110,7 +179,7 @@ def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     )
     spec = analyse(operator, "FBackward0")
     assert spec.differentiable == (0, 1)
-    saved = [(s.kind, s.index, s.meta, s.needed_by) for s in spec.saved]
+    saved = [(s.kind, s.index, s.meta.kind if s.meta else "", s.needed_by) for s in spec.saved]
     assert saved == [
         ("Meta", 0, "SymSizes", 0b01),
         ("Input", 1, "", 0b01),
@@ -122,6 +191,68 @@ def test_formula_saves_what_it_names(tmp_path: Path) -> None:
     assert spec.backwards[1].expression == (
         'helper(grad, result, &alpha.conj(), other_scalar_type, "self is a word here")?'
     )
+
+
+def test_arguments_written_on_the_side_are_saved(tmp_path: Path) -> None:
+    [operator] = declare(
+        tmp_path,
+        """
+- op: f(Tensor input, Tensor(a!) running_mean, Tensor(b!) other) -> Tensor
+  variants: [function]
+  composite: explicit
+  derivative:
+    input: f_backward(grad, input, running_mean)?
+    other: grad.clone()
+""",
+    )
+    saved = [(s.kind, s.index) for s in analyse(operator, "FBackward0").saved]
+    assert saved == [("Input", 0), ("Input", 1)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "derivative", "message"),
+    [
+        ("f(Tensor x, Tensor(a!) y) -> Tensor", '{x: g(grad), y: "g(grad, y)"}', "`y` is overwritten"),
+        ("f(Tensor x, *, Tensor(a!) out) -> Tensor(a!)", '{x: "g(grad, out)"}', "`out` is an output"),
+    ],
+)
+def test_what_is_gone_cannot_be_saved(tmp_path: Path, schema: str, derivative: str, message: str) -> None:
+    text = f"- op: {schema}\n  variants: []\n  composite: explicit\n  derivative: {derivative}\n"
+    [operator] = declare(tmp_path, text)
+    with pytest.raises(OpgenError, match=rf"pointwise.yaml:4: f.*: {message}"):
+        analyse(operator, "FBackward0")
+
+
+def test_each_formula_has_its_own_guard(tmp_path: Path) -> None:
+    from tools.opgen.emit import derivative_tables
+
+    operators = declare(
+        tmp_path,
+        """
+- op: f(Tensor a, Tensor b, Tensor c) -> (Tensor, Tensor)
+  variants: [function]
+  composite: explicit
+  derivative:
+    a: g(grad)
+    b: h(grads[1])
+    c: at::zeros_like(c)?
+""",
+    )
+    functions = {"pointwise": [f for o in operators for f in functions_of(o)]}
+    text = " ".join(derivative_tables.emit(functions)[f"{derivative_tables.ROOT}/pointwise.rs"].split())
+    assert "if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) { ctx.set_grad(0, g(grad)); }" in text
+    assert "if ctx.needs(1) { ctx.set_grad(1, h(grads[1].as_ref())); }" in text
+    assert "if ctx.needs(2) { let c = &ctx.tensor(0)?; ctx.set_grad(2, at::zeros_like(c)?); }" in text
+    assert "else { return Ok(()) }" not in text
+
+
+def test_facts_are_read_from_the_table() -> None:
+    from tools.opgen.saved_facts import facts
+
+    source = (opgen.REPOSITORY / "crates/autograd/src/saved_meta.rs").read_text()
+    rows, _, _ = source.partition("\nsaved_facts! {")[2].partition("\n}")
+    assert len(facts()) == len(re.findall(r"\bfn \w+ ->", rows)) >= 14
+    assert ("MemoryFormat", False, "suggest_memory_format") in [(f.kind, f.of_list, f.method) for f in facts()]
 
 
 def test_graph_nodes_are_numbered_as_declared(tmp_path: Path) -> None:
@@ -175,6 +306,14 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
             r"pointwise.yaml:2: add: `add` is already declared by pointwise.yaml:1",
         ),
         (
+            "- op: f.Out(Tensor self) -> Tensor\n  variants: []\n- op: f(Tensor self) -> Tensor\n",
+            r"pointwise.yaml:3: f: `f.out` is `f_out` in Rust, as `f.Out` of pointwise.yaml:1 is",
+        ),
+        (
+            "- op: f_g(Tensor self) -> Tensor\n  variants: []\n- op: f.g(Tensor self) -> Tensor\n  variants: []\n",
+            r"pointwise.yaml:3: f.g: `f.g` is `f_g` in Rust, as `f_g` of pointwise.yaml:1 is",
+        ),
+        (
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  derivative: {self: grad}\n",
             r"pointwise.yaml:3: add: an implicit composite",
         ),
@@ -184,6 +323,30 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
         ),
         ("- op: add(Tensor self) -> Tensor\n  variants: [functon]\n", r"pointwise.yaml:2: add: a variant is one of"),
         ("- op: add(Tensor self) -> Tensor\n  op: x\n", r"pointwise.yaml:2: key `op` appears twice"),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {CPUU: x}\n",
+            r"pointwise.yaml:2: add: `CPUU` is not a dispatch key",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {Dense: x}\n",
+            r"pointwise.yaml:2: add: `Dense` is not a dispatch key",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {Meta: x}\n",
+            r"pointwise.yaml:2: add: the shape function of a structured operator is its kernel for Meta",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  dispatch: {CPU: x}\n",
+            r"pointwise.yaml:3: add: an implicit composite has no kernels",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {CPU: fallthrough}\n",
+            r"pointwise.yaml:2: add: nothing can fall through `CPU`",
+        ),
+        (
+            "- op: f(Tensor(a) self) -> Tensor(a)\n  view: {differentiable: false}\n  derivative: {self: grad}\n",
+            r"pointwise.yaml:1: f: a view that gradients do not pass has",
+        ),
         ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
     ],
 )
@@ -207,6 +370,77 @@ def test_one_kernel_has_one_type(tmp_path: Path) -> None:
     functions = {"pointwise": [f for o in operators for f in functions_of(o)]}
     with pytest.raises(OpgenError, match=r"pointwise.yaml:4: g: kernel `shared_kernel` is"):
         rust_register.emit(functions)
+
+
+def emitted(operators: list[Operator], family: str = "pointwise") -> str:
+    """The registrations of one family, without the blanks that rustfmt decides."""
+    from tools.opgen.emit import rust_register
+
+    functions = {family: [f for o in operators for f in functions_of(o)]}
+    return " ".join(rust_register.emit(functions)[f"{rust_register.ROOT}/{family}.rs"].split())
+
+
+def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
+    operators = declare(
+        tmp_path,
+        """
+- op: f(Tensor self, Scalar value) -> Tensor
+  dispatch: {CUDA: f_cuda_kernel, "SparseCPU, SparseCUDA": f_sparse_kernel, ZeroTensor: f_zero}
+""",
+    )
+    [operator] = operators
+    assert [operator.kernel_for(k) for k in ("CPU", "CUDA", "SparseCUDA", "QuantizedCPU")] == [
+        "f_kernel",
+        "f_cuda_kernel",
+        "f_sparse_kernel",
+        None,
+    ]
+    text = emitted(operators)
+    # A strided kernel fills outputs; one for another layout makes its result.
+    assert "F_CUDA_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>>" in text
+    assert "F_SPARSE_KERNEL: DispatchStub<fn(&Tensor, &Scalar) -> Result<Tensor>>" in text
+    assert "match key { DispatchKey::CUDA => F_CUDA_KERNEL.get(key)?, _ => F_KERNEL.get(key)? }" in text
+    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense("f_kernel") }'
+    assert f'registrar.structured("f_", &handles::F_, {dense}' in text
+    sparse = 'Serves { only: &[DispatchKey::SparseCPU, DispatchKey::SparseCUDA], ..Serves::dense("f_sparse_kernel") }'
+    assert f'registrar.kernel("f", &handles::F, {sparse}' in text
+    copied = "|keyset, (self_, value, out)| structured::write_out"
+    assert f'registrar.kernel("f.out", &handles::F_OUT, {sparse}, {copied}' in text
+    assert 'registrar.implement("f", &handles::F, &[DispatchKey::ZeroTensor], ' in text
+    assert "composite::pointwise::f_zero(self_, value)" in text
+
+
+def test_an_operator_may_fall_through_a_key(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> Tensor
+  dispatch: {"Conjugate, Negative": fallthrough}
+""",
+        )
+    )
+    assert 'registrar.fall_through("f", &[DispatchKey::Conjugate, DispatchKey::Negative])?;' in text
+    assert 'fall_through("f.out"' not in text, "an output with the bit is another matter"
+
+
+def test_a_kernel_may_have_a_shape_function_and_a_composite_beside_it(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> (Tensor values, Tensor indices)
+  variants: [function, out]
+  output: dynamic
+  dispatch: {CPU: f_cpu_kernel, Meta: f_meta, CompositeExplicitAutograd: f}
+""",
+        )
+    )
+    assert "&[DispatchKey::Meta], |_, (self_,)| meta::pointwise::f_meta(self_))?;" in text
+    assert "&[DispatchKey::CompositeExplicitAutograd], |_, (self_,)| composite::pointwise::f(self_))?;" in text
+    # The `out=` form goes on to the kernel of the same key, and copies each result.
+    assert "let (result0, result1) = redispatch::f(keyset, self_)?;" in text
+    assert 'structured::write_out("f", indices, &result1)?' in text
 
 
 def test_generated_code_is_fresh() -> None:

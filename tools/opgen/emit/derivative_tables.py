@@ -15,25 +15,9 @@ from ..derivatives import (
 )
 from ..model import NON_DIFFERENTIABLE, Function, Operator, functions_of
 from ..rust_types import marker
-from .common import header, sources
+from .common import C10_TYPES, header, sources
 
 ROOT = "crates/autograd/src/gen"
-
-_META_ACCESSORS = {
-    "SymSizes": "sym_sizes",
-    "SymStrides": "sym_strides",
-    "SymNumel": "sym_numel",
-    "SymStorageOffset": "sym_storage_offset",
-    "ScalarType": "scalar_type",
-    "Options": "options",
-    "Dim": "dim",
-    "Device": "device",
-    "Layout": "layout",
-    "IsComplex": "is_complex",
-    "TensorListSizes": "tensor_list_sizes",
-    "TensorListScalarTypes": "tensor_list_scalar_types",
-    "TensorListLen": "list_size",
-}
 
 
 def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
@@ -47,7 +31,8 @@ def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
         if declared:
             with_entries.append(family)
             files[f"{ROOT}/{family}.rs"] = _family(family, declared, names)
-    files[f"{ROOT}/mod.rs"] = _mod(with_entries)
+    detached = [o.schema.qualified_name for o in operators if o.view and not o.view.differentiable]
+    files[f"{ROOT}/mod.rs"] = _mod(with_entries, detached)
     return files
 
 
@@ -109,8 +94,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 def _value_types(code: str) -> list[str]:
     used = set(re.findall(r"<((?:[A-Za-z0-9<>]|\s)+?) as ArgType>", code))
     words = {w for u in used for w in re.findall(r"\w+", u)}
-    known = "Device Generator Layout MemoryFormat Scalar ScalarType Storage Stream SymInt".split()
-    return sorted({w for w in known if w in words} | {"Result"})
+    return sorted({w for w in C10_TYPES if w in words} | {"Result"})
 
 
 def _source(operator: Operator) -> str:
@@ -122,7 +106,7 @@ def _entry(function: Function, spec: DerivativeSpec, body: str) -> str:
     saved = ", ".join(_saved(s) for s in spec.saved)
     outputs = ", ".join(str(b).lower() for b in operator.output_differentiability)
     return (
-        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "{spec.node_name}", '
+        f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "{spec.node_name}", '
         f'source: "{_source(operator)}", differentiable: &[{", ".join(map(str, spec.differentiable))}], '
         f"saved: &[{saved}], output_differentiability: &[{outputs}], backward: {body} }},"
     )
@@ -132,7 +116,7 @@ def _no_gradient(function: Function) -> str:
     operator = function.operator
     outputs = ", ".join("false" for _ in function.schema.returns)
     return (
-        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "", source: "{_source(operator)}", '
+        f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "", source: "{_source(operator)}", '
         f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], backward: no_gradient }},"
     )
 
@@ -146,7 +130,8 @@ def _saved(saved: Saved) -> str:
         case "Value":
             return f"SavedArg::Value {{ arg: {saved.index} }}"
         case _:
-            what = f"MetaKind::{saved.meta}"
+            assert saved.meta is not None
+            what = f"MetaKind::{saved.meta.kind}"
             return f"SavedArg::Meta {{ arg: {saved.index}, what: {what}, needed_by: {saved.needed_by:#b} }}"
 
 
@@ -162,10 +147,7 @@ def _grad_numbers(operator: Operator) -> list[int]:
 
 
 def _backward(name: str, spec: DerivativeSpec) -> str:
-    uses_single = any(not b.uses_grads for b in spec.backwards)
     lines = [f"fn {name}(ctx: &mut BackwardCtx<'_>) -> Result<()> {{"]
-    if uses_single and any(_names_grad(b) for b in spec.backwards):
-        lines.append("let Some(grad) = ctx.grad(0) else { return Ok(()) };")
     if any(b.uses_grads for b in spec.backwards):
         lines.append("let grads = ctx.grads();")
     for backward in spec.backwards:
@@ -185,7 +167,9 @@ def _formula(spec: DerivativeSpec, backward: Backward) -> list[str]:
         condition = f"ctx.needs({positions[0]})"
     else:
         condition = f"ctx.needs_any(&[{', '.join(map(str, positions))}])"
-    lines = [f"if {condition} {{"]
+    # Where no gradient came in, the formulas of that gradient alone give none.
+    single = _names_grad(backward)
+    lines = [f"if let (true, Some(grad)) = ({condition}, ctx.grad(0)) {{" if single else f"if {condition} {{"]
     for slot in backward.slots:
         lines += _bind(operator, slot, spec.saved[slot])
     if backward.uses_mask:
@@ -210,7 +194,7 @@ def _special(operator: Operator, backward: Backward) -> str:
     match = re.fullmatch(r'not_implemented\(("[^"]*")\)', backward.expression.strip())
     if match:
         target = backward.formula.targets[0]
-        return f'not_implemented("aten::{operator.schema.full_name}", "{target}", {match.group(1)})?'
+        return f'not_implemented("{operator.schema.qualified_name}", "{target}", {match.group(1)})?'
     # grads[i] counts the returns; BackwardCtx counts the differentiable ones.
     numbers = _grad_numbers(operator)
     return re.sub(
@@ -221,7 +205,8 @@ def _special(operator: Operator, backward: Backward) -> str:
 def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
     name = saved.local
     if saved.kind == "Meta":
-        return [f"let {name} = ctx.{_META_ACCESSORS[saved.meta]}({slot});"]
+        assert saved.meta is not None
+        return [f"let {name} = ctx.{saved.meta.accessor}({slot})?;"]
     if saved.kind == "Output":
         is_list = operator.schema.returns[saved.index].type.is_list
         return [f"let {name} = &ctx.{'tensor_list' if is_list else 'tensor'}({slot})?;"]
@@ -229,7 +214,7 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
     if saved.kind == "Value":
         kind = marker(argument)
         return [
-            f"let {name} = <{kind} as ArgType>::hold(ctx.value({slot}).clone())?;",
+            f"let {name} = <{kind} as ArgType>::hold(ctx.value({slot})?.clone())?;",
             f"let {name} = <{kind} as ArgType>::borrow(&{name});",
         ]
     match argument.type.key:
@@ -243,7 +228,8 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
             return [f"let {name} = &ctx.opt_tensor_list({slot})?[..];"]
 
 
-def _mod(names: Sequence[str]) -> str:
+def _mod(names: Sequence[str], detached: Sequence[str]) -> str:
+    views = ", ".join(f'"{n}"' for n in detached)
     modules = "\n".join(f"mod {n};" for n in names)
     entries = ", ".join(f"{n}::ENTRIES" for n in names)
     return f"""{header("//! Derivative tables, one file per family.", sources(names))}
@@ -254,6 +240,9 @@ use crate::{{BackwardCtx, DerivativeEntry}};
 {modules}
 
 static TABLES: &[&[DerivativeEntry]] = &[{entries}];
+
+/// The views that gradients do not pass.
+pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &[{views}];
 
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {{

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..model import Function
-from ..rust_types import kernel_signature
+from ..rust_types import kernel_arguments, kernel_signature
 
 
 def render(functions: Mapping[str, Sequence[Function]]) -> str:
@@ -17,9 +17,9 @@ def render(functions: Mapping[str, Sequence[Function]]) -> str:
             operator = function.operator
             if not function.declared:
                 continue
-            for name in dict.fromkeys(operator.kernels.values()):
-                names = ", ".join(n for n in operator.kernel_args)
-                entry = kernels.setdefault(name, (kernel_signature(operator), []))
+            for use in operator.kernels:
+                names = ", ".join(kernel_arguments(operator, use))
+                entry = kernels.setdefault(use.name, (kernel_signature(operator, use), []))
                 entry[1].append(f"{operator.schema.full_name}({names})")
         if kernels:
             lines += [f"## {family}", ""]

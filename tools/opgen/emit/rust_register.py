@@ -5,10 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Function, Kind, Operator, Schema, Variant, functions_of
+from ..model import (
+    FALLTHROUGH,
+    TENSOR_OPTIONS,
+    Argument,
+    Function,
+    KernelUse,
+    Kind,
+    Operator,
+    Schema,
+    Variant,
+    functions_of,
+)
 from ..rust_types import (
     borrowed,
+    kernel_arguments,
     kernel_signature,
     kernel_value,
     local,
@@ -33,7 +46,7 @@ def _operators(functions: Sequence[Function]) -> list[Operator]:
 
 def _family(family: str, functions: Sequence[Function]) -> str:
     operators = _operators(functions)
-    schemas = "\n".join(f"({_literal(f'aten::{f.schema}')}, {_tags(f)})," for f in functions)
+    schemas = "\n".join(f"({_literal(f.schema.qualified)}, {_tags(f)})," for f in functions)
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
@@ -72,11 +85,13 @@ def _tags(function: Function) -> str:
 
 
 _C10_NAMES = (
-    "Device DeviceType DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+    "Complex Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType Storage "
+    "Stream SymBool SymFloat SymInt Tensor"
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
-_KEY_NAMES = "BACKENDS KERNEL_BACKENDS EXPLICIT IMPLICIT BACKEND_SELECT"
-_MODULES = "composite gen::redispatch meta structured view"
+_KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
+_MODULES = "composite gen::redispatch meta operands structured view"
+_MACROS = "with_sizes"
 
 
 def _imports(text: str) -> str:
@@ -90,7 +105,8 @@ def _imports(text: str) -> str:
     if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
     lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
-    lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar'])}}};")
+    lines += [f"use crate::sym::{m};" for m in _MACROS.split() if f"{m}!" in code]
+    lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar', *used('Serves')])}}};")
     return "\n".join(lines)
 
 
@@ -98,32 +114,52 @@ def _stubs(operators: Sequence[Operator]) -> str:
     seen: dict[str, tuple[str, Operator]] = {}
     lines: list[str] = []
     for operator in operators:
-        for name in dict.fromkeys(operator.kernels.values()):
-            signature = kernel_signature(operator)
-            if name in seen:
-                if seen[name][0] != signature:
+        for use in operator.kernels:
+            signature = kernel_signature(operator, use)
+            if use.name in seen:
+                if seen[use.name][0] != signature:
                     raise operator.error(
-                        f"kernel `{name}` is {signature} here and {seen[name][0]} at {seen[name][1].location}"
+                        f"kernel `{use.name}` is {signature} here and {seen[use.name][0]} at "
+                        f"{seen[use.name][1].location}"
                     )
                 continue
-            seen[name] = (signature, operator)
-            lines.append(f'static {name.upper()}: DispatchStub<{signature}> = DispatchStub::new("{name}");')
+            seen[use.name] = (signature, operator)
+            lines.append(f'static {use.stub}: DispatchStub<{signature}> = DispatchStub::new("{use.name}");')
     return "\n".join(lines)
 
 
 def _missing_kernels(operators: Sequence[Operator]) -> str:
-    names = sorted({name.upper() for o in operators for name in o.kernels.values()})
-    checks = "\n".join(f"missing.extend({name}.get(device).err());" for name in names)
+    uses = sorted({u for o in operators for u in o.kernels}, key=lambda u: (u.name, u.keys))
+    checks = "\n".join(dict.fromkeys(f"missing.extend({_serves(u)}.missing(key, &{u.stub}));" for u in uses))
     if not checks:
         return ""
-    return f"""/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {{
+    return f"""/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {{
     {checks}
 }}"""
 
 
-def _stub(operator: Operator) -> str:
-    return next(iter(operator.kernels.values())).upper()
+def _keys(names: Sequence[str]) -> str:
+    return f"&[{', '.join(f'DispatchKey::{n}' for n in names)}]"
+
+
+def _serves(use: KernelUse) -> str:
+    """Which keys the kernel is for, as `registrar::Serves`."""
+    dense = f'Serves::dense("{use.name}")'
+    if use.keys:
+        return f"Serves {{ only: {_keys(use.keys)}, ..{dense} }}"
+    if use.others:
+        return f"Serves {{ except: {_keys(use.others)}, ..{dense} }}"
+    return dense
+
+
+def _structured_kernel(operator: Operator) -> str:
+    """The kernel that a structured operator's wrapper calls, for the `key` of its outputs."""
+    default, *stated = [u for u in operator.kernels if u.structured]
+    if not stated:
+        return f"{default.stub}.get(key)?"
+    arms = [f"{' | '.join(f'DispatchKey::{k}' for k in u.keys)} => {u.stub}.get(key)?," for u in stated]
+    return f"match key {{ {' '.join(arms)} _ => {default.stub}.get(key)? }}"
 
 
 def _run_name(operator: Operator) -> str:
@@ -140,8 +176,11 @@ def _run(operator: Operator) -> str:
     if operator.meta in META_PRESETS:
         tensors = [local(a.name) for a in arguments if a.type.is_tensor_like]
         call = f'meta::presets::{operator.meta}(outs, "{operator.base_name}", {", ".join(tensors)})?'
-    else:
+    elif operator.plan == "iter":
         call = f"meta::{operator.family}::{operator.meta}({', '.join(['outs', *(local(a.name) for a in arguments)])})?"
+    else:
+        path, inputs = f"meta::{operator.family}::{operator.meta}", ["outs", *(local(a.name) for a in arguments)]
+        call = _with_sizes(path, inputs, ["outs", *_maybe_symbolic(arguments)]) + "?"
     lets: list[str] = []
     values: list[str] = []
     for name in operator.kernel_args:
@@ -161,9 +200,9 @@ def _run(operator: Operator) -> str:
         lets.insert(0, "structured::init_from(self_, outs)?;")
     return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
     {first}
-    if let Some(device) = structured::kernel_device(outs)? {{
+    if let Some(key) = {_kernel_key(operator, arguments)}? {{
         {" ".join(lets)}
-        {_stub(operator)}.get(device)?({", ".join(values)})?;
+        {_structured_kernel(operator)}({", ".join(values)})?;
     }}
     outs.finish()
 }}
@@ -171,19 +210,73 @@ def _run(operator: Operator) -> str:
 """
 
 
+def _operands(arguments: Sequence[Argument]) -> str:
+    """The arguments that hold tensors, as `operands::Operands`."""
+    pairs = [f'("{a.name}", &{local(a.name)})' for a in arguments if a.type.is_tensor_like]
+    return f"&[{', '.join(pairs)}]"
+
+
+def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
+    """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
+    if operator.plan == "iter":
+        return "structured::kernel_key(outs)"
+    return f'operands::kernel_key(outs, "{operator.base_name}", {_operands(arguments)})'
+
+
+def _overlap_guard(function: Function) -> str:
+    """What stands before a call that writes to given outputs, for kernels that no iterator drives."""
+    operator, schema = function.operator, function.schema
+    if operator.plan == "iter" or function.variant is Variant.FUNCTIONAL:
+        return ""
+    written = [a for a in schema.arguments if a.is_write]
+    # A kernel that starts from a copy of `self` may find it in its output.
+    kept = {a.name for a in written} | ({"self"} if operator.copies_self else set())
+    read = [a for a in schema.arguments if a.type.is_tensor_like and a.name not in kept]
+    if not read or any(a.type.is_list for a in written):
+        return ""
+    base = next(iter(functions_of(operator)))
+    outs = f"&[{', '.join(local(a.name) for a in written)}]"
+    call = f'operands::overlaps({outs}, "{operator.base_name}", operands::Overlap::'
+    if operator.overlap == "refuse" or base.schema.is_inplace:
+        return f"{call}Refuse, {_operands(read)})?;"
+    if operator.kind is not Kind.STRUCTURED or operator.optional_returns:
+        return ""  # Computed apart and copied in any case.
+    inputs = ", ".join(["keyset", *_base_inputs(function)])
+    result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?")
+    return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
+
+
+def _guarded(function: Function, call: str) -> str:
+    guard = _overlap_guard(function)
+    return f"{{ {guard} {call} }}" if guard else call
+
+
+def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
+    """The arguments whose geometry or value may be symbolic."""
+    return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
+
+
+def _with_sizes(path: str, arguments: Sequence[str], maybe_symbolic: Sequence[str]) -> str:
+    """A call of a function that computes sizes: it is generic over their type, see `ops::sym`."""
+    return f"with_sizes!([{', '.join(maybe_symbolic)}] {path}({', '.join(arguments)}))"
+
+
 def _registrations(function: Function) -> list[str]:
     operator, schema = function.operator, function.schema
+    lines: list[str] = []
     match operator.kind:
-        case Kind.STRUCTURED:
-            lines = [_register(function, "BACKENDS", _structured_closure(function))]
-        case Kind.KERNEL:
-            lines = [_register(function, "KERNEL_BACKENDS", _kernel_closure(function))]
         case Kind.VIEW:
-            lines = [
-                _register(function, "EXPLICIT", _forward(function, f"view::{operator.impl or function.rust_name}"))
-            ]
+            lines.append(_register(function, "EXPLICIT", _view_closure(function)))
         case Kind.IMPLICIT | Kind.EXPLICIT:
-            lines = [_composite(function)]
+            lines.append(_composite(function))
+    for use in operator.kernels:
+        lines.append(_register_kernel(function, use))
+    fallthrough = [key for key, name in operator.dispatch.items() if name == FALLTHROUGH]
+    if fallthrough and function.declared:
+        lines.append(f'registrar.fall_through("{schema.full_name}", {_keys(fallthrough)})?;')
+    for key, name in operator.dispatch.items():
+        if name != FALLTHROUGH:
+            lines += _register_function(function, key, name)
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
@@ -194,6 +287,33 @@ def _register(function: Function, keys: str, closure: str) -> str:
     transparent = function.operator.kind is Kind.VIEW or keys == "IMPLICIT"
     method = "implement_transparent" if transparent else "implement"
     return f'registrar.{method}("{function.schema.full_name}", &handles::{function.handle}, {keys}, {closure})?;'
+
+
+def _register_kernel(function: Function, use: KernelUse) -> str:
+    """The wrapper for the keys of a kernel; that of a structured operator serves Meta too, once."""
+    first = use is function.operator.kernels[0] or use == function.operator.kernels[0]
+    closure = _structured_closure(function) if use.structured else _kernel_closure(function, use)
+    method, end = ("structured", "?;") if use.structured and first else ("kernel", ";")
+    arguments = f'"{function.schema.full_name}", &handles::{function.handle}, {_serves(use)}, {closure}'
+    return f"registrar.{method}({arguments}){end}"
+
+
+def _register_function(function: Function, key: str, name: str) -> list[str]:
+    """A function of this crate that `dispatch` names for a key above the backends' kernels."""
+    match dispatch_keys()[key]:
+        case KeySort.META:
+            path = f"meta::{function.operator.family}::{name}"
+        case KeySort.ALIAS | KeySort.FUNCTIONALITY:
+            path = f"composite::{function.operator.family}::{name}"
+        case _:
+            return []
+    if function.declared:
+        closure = _forward(function, path)
+    elif dispatch_keys()[key] is KeySort.FUNCTIONALITY:
+        return []
+    else:
+        closure = _variant_closure(function)
+    return [_register(function, _keys([key]), closure)]
 
 
 def _pattern(function: Function) -> str:
@@ -222,7 +342,8 @@ def _structured_closure(function: Function) -> str:
             make = f"StructuredOutputs::functional({count})"
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
-    keyset = "keyset" if guard else "_"
+    guard += _overlap_guard(function)
+    keyset = "keyset" if "keyset" in guard else "_"
     return (
         f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
     )
@@ -235,11 +356,13 @@ def _boolean_guard(function: Function) -> str:
         return ""
     base = next(iter(functions_of(operator)))
     inputs = ", ".join(["keyset", *locals_of(operator.schema)])
-    write, out = ("write_out", "out") if function.variant is Variant.OUT else ("write_inplace", "self_")
-    return (
-        f"if !structured::is_bool({out}) {{ "
-        f'return structured::{write}("{schema.name}", {out}, &redispatch::{base.rust_name}({inputs})?); }}'
-    )
+    call = f"&redispatch::{base.rust_name}({inputs})?"
+    if function.variant is Variant.INPLACE:
+        write, out = f'structured::write_inplace("{schema.name}", self_, {call})', "self_"
+    else:
+        tensors = [local(a.name) for a in operator.schema.arguments if a.type.is_tensor_like]
+        write, out = f'structured::write_out_or_input("{schema.name}", out, &[{", ".join(tensors)}], {call})', "out"
+    return f"if !structured::is_bool({out}) {{ return {write}; }}"
 
 
 def tuple_or_one(items: Sequence[str]) -> str:
@@ -247,37 +370,68 @@ def tuple_or_one(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"({', '.join(items)})"
 
 
-def _kernel_closure(function: Function) -> str:
+def _kernel_closure(function: Function, use: KernelUse) -> str:
+    """The wrapper of a kernel that makes the whole result."""
+    if not function.declared:
+        return _variant_closure(function)
     operator, schema = function.operator, function.schema
-    if function.variant is Variant.OUT and not function.declared:
-        inputs = ", ".join(locals_of(operator.schema))
-        base = next(iter(functions_of(operator)))
-        call = f"redispatch::{base.rust_name}(keyset, {inputs})?"
-        return f'|keyset, {_pattern(function)}| structured::write_out("{schema.name}", out, &{call})'
     lets: list[str] = []
     values: list[str] = []
-    for name in operator.kernel_args:
+    for name in kernel_arguments(function.operator, use):
         argument = schema.argument(name)
         assert argument is not None
         statement, value = kernel_value(argument, local(name))
         lets += [statement] if statement else []
         values.append(value)
     return (
-        f"|_, {_pattern(function)}| {{ {' '.join(lets)} "
-        f"{_stub(operator)}.get({_device_expression(operator)})?({', '.join(values)}) }}"
+        f"|keyset, {_pattern(function)}| {{ "
+        f'operands::check_operands("{operator.base_name}", {_operands(schema.arguments)})?; '
+        f"{' '.join(lets)} "
+        f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
     )
 
 
-def _device_expression(operator: Operator) -> str:
-    schema = operator.schema
-    for argument in schema.arguments:
-        if argument.type.key == "Tensor":
-            return f"{local(argument.name)}.device().device_type()"
-        if argument.type.key == "Tensor[]":
-            return f"structured::list_device({local(argument.name)})"
-    if schema.has_tensor_options:
-        return "structured::device_or_default(device).device_type()"
-    raise operator.error("a kernel needs a tensor or device argument to find its backend by")
+def _variant_closure(function: Function) -> str:
+    """An in-place or `out=` form that calls the declared form for the same keys, and copies its result."""
+    base = next(iter(functions_of(function.operator)))
+    call = f"redispatch::{base.rust_name}({', '.join(['keyset', *_base_inputs(function)])})?"
+    return f"|keyset, {_pattern(function)}| {_guarded(function, _write_result(function, call))}"
+
+
+def _base_inputs(function: Function) -> list[str]:
+    """The declared form's arguments: a factory's `out=` form has no options, as they are those of `out`."""
+    inputs: list[str] = []
+    for argument in function.operator.schema.arguments:
+        if function.schema.argument(argument.name) is not None:
+            inputs.append(local(argument.name))
+        else:
+            inputs.append(_option_of_out(argument.name, local(function.schema.out_arguments[0].name)))
+    return inputs
+
+
+def _write_result(function: Function, call: str) -> str:
+    """Copies what `call` returns to the outputs or to `self`."""
+    schema = function.schema
+    written = schema.arguments[0] if function.variant is Variant.INPLACE else schema.out_arguments[0]
+    if written.type.is_list:
+        form = "inplace" if function.variant is Variant.INPLACE else "out"
+        return f'structured::write_list("{schema.name}", {local(written.name)}, &{call}, structured::write_{form})'
+    if function.variant is Variant.INPLACE:
+        return f'structured::write_inplace("{schema.name}", self_, &{call})'
+    if function.operator.optional_returns:
+        raise function.operator.error("returns that may be missing have no generated `out=` form")
+    outs = [local(a.name) for a in schema.out_arguments]
+    if len(outs) == 1:
+        return f'structured::write_out("{schema.name}", {outs[0]}, &{call})'
+    names = [f"result{i}" for i in range(len(outs))]
+    writes = [f'structured::write_out("{schema.name}", {o}, &{n})?' for o, n in zip(outs, names, strict=True)]
+    return f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
+
+
+def _view_closure(function: Function) -> str:
+    path = f"view::{function.operator.impl or function.rust_name}"
+    call = _with_sizes(path, locals_of(function.schema), _maybe_symbolic(function.schema.arguments))
+    return f"|_, {_pattern(function)}| {call}"
 
 
 def _forward(function: Function, path: str) -> str:
@@ -286,36 +440,18 @@ def _forward(function: Function, path: str) -> str:
 
 
 def _composite(function: Function) -> str:
-    operator, schema = function.operator, function.schema
+    operator = function.operator
     path = f"composite::{operator.family}::{operator.impl or next(iter(functions_of(operator))).rust_name}"
+    keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
     if function.declared:
-        keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
         return _register(function, keys, _forward(function, path))
-    if function.variant is Variant.INPLACE:
-        keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
-        if operator.inplace_impl:
-            path = f"composite::{operator.family}::{operator.inplace_impl}"
-            return _register(function, keys, _forward(function, path))
-        call = f"{path}({', '.join(locals_of(schema))})?"
-        return _register(
-            function, keys, f'|_, {_pattern(function)}| structured::write_inplace("{schema.name}", self_, &{call})'
-        )
+    if function.variant is Variant.INPLACE and operator.inplace_impl:
+        return _register(function, keys, _forward(function, f"composite::{operator.family}::{operator.inplace_impl}"))
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
-    outs = [local(a.name) for a in schema.out_arguments]
-    inputs: list[str] = []
-    for argument in operator.schema.arguments:
-        if schema.argument(argument.name) is not None:
-            inputs.append(local(argument.name))
-        else:
-            inputs.append(_option_of_out(argument.name, outs[0]))
-    call = f"{path}({', '.join(inputs)})?"
-    if len(outs) == 1:
-        body = f'structured::write_out("{schema.name}", {outs[0]}, &{call})'
-    else:
-        names = [f"result{i}" for i in range(len(outs))]
-        writes = [f'structured::write_out("{schema.name}", {o}, &{n})?' for o, n in zip(outs, names, strict=True)]
-        body = f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
-    return _register(function, "EXPLICIT", f"|_, {_pattern(function)}| {body}")
+    keys = "EXPLICIT" if function.variant is Variant.OUT else keys
+    call = f"{path}({', '.join(_base_inputs(function))})?"
+    body = _guarded(function, _write_result(function, call))
+    return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 
 
 def _option_of_out(name: str, out: str) -> str:
@@ -345,9 +481,9 @@ def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
     schemas = "\n".join(f"registrar.define({name}::SCHEMAS)?;" for name in names)
     calls = "\n".join(f"{name}::register(registrar)?;" for name in names)
     with_kernels = [n for n, items in functions.items() if any(o.kernels for o in _operators(items))]
-    missing = "\n".join(f"{name}::missing_kernels(device, &mut missing);" for name in with_kernels)
+    missing = "\n".join(f"{name}::missing_kernels(key, &mut missing);" for name in with_kernels)
     return f"""{header("//! Schemas and kernels of every operator.", sources(names))}
-use c10::{{DeviceType, Error, Result}};
+use c10::{{DispatchKey, Error, Result}};
 
 use crate::registrar::Registrar;
 
@@ -360,8 +496,8 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {{
     Ok(())
 }}
 
-/// Why declared kernels cannot run on `device`: one error for each that is not registered or has another type.
-pub(crate) fn missing_kernels(device: DeviceType) -> Vec<Error> {{
+/// Why declared kernels cannot run for `key`: one error for each that is not registered or has another type.
+pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {{
     let mut missing = Vec::new();
     {missing}
     missing

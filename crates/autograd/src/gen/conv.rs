@@ -82,22 +82,21 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn convolution_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs_any(&[0, 1, 2]) {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
         let input = &ctx.tensor(0)?;
         let weight = &ctx.tensor(1)?;
-        let bias_sym_sizes = ctx.sym_sizes(2);
-        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(3).clone())?;
+        let bias_sym_sizes = ctx.sym_sizes(2)?;
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
         let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
-        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(4).clone())?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
         let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
-        let dilation = <Vec<SymInt> as ArgType>::hold(ctx.value(5).clone())?;
+        let dilation = <Vec<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
         let dilation = <Vec<SymInt> as ArgType>::borrow(&dilation);
-        let transposed = <bool as ArgType>::hold(ctx.value(6).clone())?;
+        let transposed = <bool as ArgType>::hold(ctx.value(6)?.clone())?;
         let transposed = <bool as ArgType>::borrow(&transposed);
-        let output_padding = <Vec<SymInt> as ArgType>::hold(ctx.value(7).clone())?;
+        let output_padding = <Vec<SymInt> as ArgType>::hold(ctx.value(7)?.clone())?;
         let output_padding = <Vec<SymInt> as ArgType>::borrow(&output_padding);
-        let groups = <SymInt as ArgType>::hold(ctx.value(8).clone())?;
+        let groups = <SymInt as ArgType>::hold(ctx.value(8)?.clone())?;
         let groups = <SymInt as ArgType>::borrow(&groups);
         let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
         let (grad_0, grad_1, grad_2) = at::convolution_backward(
@@ -132,17 +131,17 @@ fn convolution_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let grad_output = &ctx.tensor(0)?;
         let input = &ctx.tensor(1)?;
         let weight = &ctx.tensor(2)?;
-        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(3).clone())?;
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
         let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
-        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(4).clone())?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
         let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
-        let dilation = <Vec<SymInt> as ArgType>::hold(ctx.value(5).clone())?;
+        let dilation = <Vec<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
         let dilation = <Vec<SymInt> as ArgType>::borrow(&dilation);
-        let transposed = <bool as ArgType>::hold(ctx.value(6).clone())?;
+        let transposed = <bool as ArgType>::hold(ctx.value(6)?.clone())?;
         let transposed = <bool as ArgType>::borrow(&transposed);
-        let output_padding = <Vec<SymInt> as ArgType>::hold(ctx.value(7).clone())?;
+        let output_padding = <Vec<SymInt> as ArgType>::hold(ctx.value(7)?.clone())?;
         let output_padding = <Vec<SymInt> as ArgType>::borrow(&output_padding);
-        let groups = <SymInt as ArgType>::hold(ctx.value(8).clone())?;
+        let groups = <SymInt as ArgType>::hold(ctx.value(8)?.clone())?;
         let groups = <SymInt as ArgType>::borrow(&groups);
         let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
         let (grad_0, grad_1, grad_2) = convolution_double_backward(

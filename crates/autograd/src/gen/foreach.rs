@@ -14,7 +14,7 @@ use crate::{BackwardCtx, DerivativeEntry};
 pub(super) static ENTRIES: &[DerivativeEntry] = &[DerivativeEntry {
     op: "aten::_fused_sgd_",
     node_name: "",
-    source: "foreach.yaml:21",
+    source: "foreach.yaml:20",
     differentiable: &[],
     saved: &[],
     output_differentiability: &[],

@@ -30,7 +30,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:12",
+        source: "index.yaml:13",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -44,7 +44,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put_",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:18",
+        source: "index.yaml:19",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_index_put_impl_",
         node_name: "IndexPutImplBackward0",
-        source: "index.yaml:25",
+        source: "index.yaml:26",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -72,7 +72,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_select",
         node_name: "IndexSelectBackward0",
-        source: "index.yaml:34",
+        source: "index.yaml:36",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -85,7 +85,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:41",
+        source: "index.yaml:44",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -99,7 +99,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add_",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:41",
+        source: "index.yaml:44",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -113,7 +113,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gather",
         node_name: "GatherBackward0",
-        source: "index.yaml:50",
+        source: "index.yaml:54",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -127,7 +127,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:58",
+        source: "index.yaml:63",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:58",
+        source: "index.yaml:63",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -145,7 +145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:67",
+        source: "index.yaml:73",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -154,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:67",
+        source: "index.yaml:73",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -163,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:76",
+        source: "index.yaml:83",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -172,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add_",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:76",
+        source: "index.yaml:83",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -181,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:85",
+        source: "index.yaml:93",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -190,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:93",
+        source: "index.yaml:101",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -199,7 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:101",
+        source: "index.yaml:109",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -208,7 +208,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:108",
+        source: "index.yaml:116",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -217,7 +217,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_select",
         node_name: "MaskedSelectBackward0",
-        source: "index.yaml:116",
+        source: "index.yaml:124",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -229,7 +229,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nonzero",
         node_name: "",
-        source: "index.yaml:124",
+        source: "index.yaml:133",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -238,10 +238,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn index_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_options = ctx.options(1);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
         let indices = &ctx.opt_tensor_list(2)?[..];
         ctx.set_grad(0, index_backward(grad, self_sym_sizes, self_options, indices)?);
     }
@@ -249,61 +248,57 @@ fn index_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn index_put_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
         let values = &ctx.tensor(1)?;
-        let accumulate = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let accumulate = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let accumulate = <bool as ArgType>::borrow(&accumulate);
         ctx.set_grad(0, index_put_self_backward(grad, indices, values, accumulate)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
-        let values_sym_sizes = ctx.sym_sizes(3);
+        let values_sym_sizes = ctx.sym_sizes(3)?;
         ctx.set_grad(1, index_put_values_backward(grad, indices, values_sym_sizes)?);
     }
     Ok(())
 }
 
 fn index_put__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
         let values = &ctx.tensor(1)?;
-        let accumulate = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let accumulate = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let accumulate = <bool as ArgType>::borrow(&accumulate);
         ctx.set_grad(0, index_put_self_backward(grad, indices, values, accumulate)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
-        let values_sym_sizes = ctx.sym_sizes(3);
+        let values_sym_sizes = ctx.sym_sizes(3)?;
         ctx.set_grad(1, index_put_values_backward(grad, indices, values_sym_sizes)?);
     }
     Ok(())
 }
 
 fn _index_put_impl__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
         let values = &ctx.tensor(1)?;
-        let accumulate = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let accumulate = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let accumulate = <bool as ArgType>::borrow(&accumulate);
         ctx.set_grad(0, index_put_self_backward(grad, indices, values, accumulate)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let indices = &ctx.opt_tensor_list(0)?[..];
-        let values_sym_sizes = ctx.sym_sizes(3);
+        let values_sym_sizes = ctx.sym_sizes(3)?;
         ctx.set_grad(1, index_put_values_backward(grad, indices, values_sym_sizes)?);
     }
     Ok(())
 }
 
 fn index_select_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(2)?;
         ctx.set_grad(0, index_select_backward(grad, self_sym_sizes, dim, index)?);
@@ -312,16 +307,15 @@ fn index_select_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn index_add_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
-    if ctx.needs(1) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
-        let source_sym_sizes = ctx.sym_sizes(2);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let source_sym_sizes = ctx.sym_sizes(2)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(1, index_add_source_backward(grad, dim, index, source_sym_sizes, alpha)?);
     }
@@ -329,11 +323,10 @@ fn index_add_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn gather_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_options = ctx.options(1);
-        let dim = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(3)?;
         ctx.set_grad(0, gather_backward(grad, self_sym_sizes, self_options, dim, index)?);
@@ -342,15 +335,14 @@ fn gather_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn scatter_src_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
         ctx.set_grad(0, at::scatter_value(grad, dim, index, &Scalar::Int(0))?);
     }
-    if ctx.needs(1) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
         ctx.set_grad(1, at::gather(grad, dim, index, false)?);
@@ -359,9 +351,8 @@ fn scatter_src_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn scatter_value_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
         ctx.set_grad(0, at::scatter_value(grad, dim, index, &Scalar::Int(0))?);
@@ -370,12 +361,11 @@ fn scatter_value_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn scatter_add_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
-    if ctx.needs(1) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
         ctx.set_grad(1, at::gather(grad, dim, index, false)?);
@@ -384,8 +374,7 @@ fn scatter_add_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn masked_fill__scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(0, at::masked_fill_scalar(grad, mask, &Scalar::Int(0))?);
     }
@@ -393,12 +382,11 @@ fn masked_fill__scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn masked_fill__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(0, at::masked_fill_scalar(grad, mask, &Scalar::Int(0))?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(1, masked_fill_value_backward(grad, mask)?);
     }
@@ -406,8 +394,7 @@ fn masked_fill__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn masked_fill_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(0, at::masked_fill_scalar(grad, mask, &Scalar::Int(0))?);
     }
@@ -415,12 +402,11 @@ fn masked_fill_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn masked_fill_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(0, at::masked_fill_scalar(grad, mask, &Scalar::Int(0))?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
         ctx.set_grad(1, masked_fill_value_backward(grad, mask)?);
     }
@@ -428,9 +414,8 @@ fn masked_fill_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn masked_select_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         let mask = &ctx.tensor(1)?;
         ctx.set_grad(0, masked_select_backward(grad, self_sym_sizes, mask)?);
     }

@@ -127,43 +127,41 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn mm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_sym_strides = ctx.sym_strides(1);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_strides = ctx.sym_strides(1)?;
         let mat2 = &ctx.tensor(2)?;
         ctx.set_grad(0, mm_mat1_backward(grad, mat2, self_sym_sizes, self_sym_strides, &Scalar::Int(1))?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(3)?;
-        let mat2_sym_sizes = ctx.sym_sizes(4);
-        let mat2_sym_strides = ctx.sym_strides(5);
+        let mat2_sym_sizes = ctx.sym_sizes(4)?;
+        let mat2_sym_strides = ctx.sym_strides(5)?;
         ctx.set_grad(1, mm_mat2_backward(grad, self_, mat2_sym_sizes, mat2_sym_strides, &Scalar::Int(1))?);
     }
     Ok(())
 }
 
 fn addmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let beta = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let beta = <Scalar as ArgType>::borrow(&beta);
         ctx.set_grad(0, addmm_self_backward(grad, self_sym_sizes, beta)?);
     }
-    if ctx.needs(1) {
-        let mat1_sym_sizes = ctx.sym_sizes(2);
-        let mat1_sym_strides = ctx.sym_strides(3);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let mat1_sym_sizes = ctx.sym_sizes(2)?;
+        let mat1_sym_strides = ctx.sym_strides(3)?;
         let mat2 = &ctx.tensor(4)?;
-        let alpha = <Scalar as ArgType>::hold(ctx.value(5).clone())?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(5)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(1, mm_mat1_backward(grad, mat2, mat1_sym_sizes, mat1_sym_strides, alpha)?);
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let mat1 = &ctx.tensor(6)?;
-        let mat2_sym_sizes = ctx.sym_sizes(7);
-        let mat2_sym_strides = ctx.sym_strides(8);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(5).clone())?;
+        let mat2_sym_sizes = ctx.sym_sizes(7)?;
+        let mat2_sym_strides = ctx.sym_strides(8)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(5)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(2, mm_mat2_backward(grad, mat1, mat2_sym_sizes, mat2_sym_strides, alpha)?);
     }
@@ -171,12 +169,11 @@ fn addmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn bmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mat2 = &ctx.tensor(0)?;
         ctx.set_grad(0, at::bmm(grad, &conj(&at::transpose_int(mat2, 1, 2)?)?)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(1)?;
         ctx.set_grad(1, at::bmm(&conj(&at::transpose_int(self_, 1, 2)?)?, grad)?);
     }
@@ -184,25 +181,24 @@ fn bmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn baddbmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let beta = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let beta = <Scalar as ArgType>::borrow(&beta);
         ctx.set_grad(0, addmm_self_backward(grad, self_sym_sizes, beta)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let batch2 = &ctx.tensor(2)?;
-        let alpha = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(
             1,
             maybe_multiply(&at::bmm(grad, &conj(&at::transpose_int(batch2, 1, 2)?)?)?, &alpha.conj())?,
         );
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let batch1 = &ctx.tensor(4)?;
-        let alpha = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(
             2,
@@ -213,12 +209,11 @@ fn baddbmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn mv_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let vec = &ctx.tensor(0)?;
         ctx.set_grad(0, at::outer(grad, &conj(vec)?)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(1)?;
         ctx.set_grad(1, at::mv(&at::t(&conj(self_)?)?, grad)?);
     }
@@ -226,12 +221,11 @@ fn mv_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn dot_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let tensor = &ctx.tensor(0)?;
         ctx.set_grad(0, mul_conj(grad, tensor)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(1)?;
         ctx.set_grad(1, mul_conj(grad, self_)?);
     }

@@ -73,15 +73,14 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn nll_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let target = &ctx.tensor(1)?;
         let weight = ctx.opt_tensor(2)?;
         let weight = weight.as_ref();
-        let reduction = <i64 as ArgType>::hold(ctx.value(3).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
-        let ignore_index = <SymInt as ArgType>::hold(ctx.value(4).clone())?;
+        let ignore_index = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
         let ignore_index = <SymInt as ArgType>::borrow(&ignore_index);
         let total_weight = &ctx.tensor(5)?;
         ctx.set_grad(
@@ -93,36 +92,34 @@ fn nll_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn nll_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let target = &ctx.tensor(0)?;
         let weight = ctx.opt_tensor(1)?;
         let weight = weight.as_ref();
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
-        let ignore_index = <SymInt as ArgType>::hold(ctx.value(3).clone())?;
+        let ignore_index = <SymInt as ArgType>::hold(ctx.value(3)?.clone())?;
         let ignore_index = <SymInt as ArgType>::borrow(&ignore_index);
         ctx.set_grad(0, at::nll_loss(grad, target, weight, reduction, ignore_index)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn mse_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let target = &ctx.tensor(1)?;
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(0, at::mse_loss_backward(grad, self_, target, reduction)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let target = &ctx.tensor(1)?;
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(1, at::mse_loss_backward(grad, target, self_, reduction)?);
     }
@@ -130,25 +127,24 @@ fn mse_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn mse_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let target = &ctx.tensor(1)?;
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(0, at::mse_loss_backward(grad, self_, target, reduction)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let grad_output = &ctx.tensor(3)?;
         let self_ = &ctx.tensor(0)?;
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(1, mse_loss_double_backward(grad, grad_output, self_, reduction)?);
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let grad_output = &ctx.tensor(3)?;
         let target = &ctx.tensor(1)?;
-        let reduction = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(2, at::neg(&mse_loss_double_backward(grad, grad_output, target, reduction)?)?);
     }

@@ -48,10 +48,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn native_layer_norm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs_any(&[0, 1, 2]) {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
         let input = &ctx.tensor(0)?;
-        let normalized_shape = <Vec<SymInt> as ArgType>::hold(ctx.value(1).clone())?;
+        let normalized_shape = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
         let normalized_shape = <Vec<SymInt> as ArgType>::borrow(&normalized_shape);
         let weight = ctx.opt_tensor(2)?;
         let weight = weight.as_ref();
@@ -88,7 +87,7 @@ fn native_layer_norm_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if ctx.needs_any(&[1, 4, 0]) {
         let grad_out = &ctx.tensor(0)?;
         let input = &ctx.tensor(1)?;
-        let normalized_shape = <Vec<SymInt> as ArgType>::hold(ctx.value(2).clone())?;
+        let normalized_shape = <Vec<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
         let normalized_shape = <Vec<SymInt> as ArgType>::borrow(&normalized_shape);
         let mean = &ctx.tensor(3)?;
         let rstd = &ctx.tensor(4)?;

@@ -1630,8 +1630,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn abs_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         ctx.set_grad(0, abs_backward(grad, self_)?);
     }
@@ -1639,16 +1638,14 @@ fn abs_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn neg_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::neg(grad)?);
     }
     Ok(())
 }
 
 fn exp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, mul_conj(grad, result)?);
     }
@@ -1656,8 +1653,7 @@ fn exp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn expm1_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, expm1_backward(grad, result)?);
     }
@@ -1665,8 +1661,7 @@ fn expm1_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn log_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         ctx.set_grad(0, div_conj(grad, self_)?);
     }
@@ -1674,8 +1669,7 @@ fn log_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn log1p_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         ctx.set_grad(0, log1p_backward(grad, self_)?);
     }
@@ -1683,8 +1677,7 @@ fn log1p_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn sqrt_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, sqrt_backward(grad, result)?);
     }
@@ -1692,8 +1685,7 @@ fn sqrt_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn rsqrt_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, rsqrt_backward(grad, result)?);
     }
@@ -1701,8 +1693,7 @@ fn rsqrt_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn sin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         ctx.set_grad(0, mul_conj(grad, &at::cos(self_)?)?);
     }
@@ -1710,8 +1701,7 @@ fn sin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn cos_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         ctx.set_grad(0, at::neg(&mul_conj(grad, &at::sin(self_)?)?)?);
     }
@@ -1719,8 +1709,7 @@ fn cos_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn tanh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, at::tanh_backward(grad, result)?);
     }
@@ -1728,8 +1717,7 @@ fn tanh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn sigmoid_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, at::sigmoid_backward(grad, result)?);
     }
@@ -1737,8 +1725,7 @@ fn sigmoid_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn relu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, at::threshold_backward(grad, result, &Scalar::Int(0))?);
     }
@@ -1746,8 +1733,7 @@ fn relu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn reciprocal_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let result = &ctx.tensor(0)?;
         ctx.set_grad(0, reciprocal_backward(grad, result)?);
     }
@@ -1755,56 +1741,49 @@ fn reciprocal_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn floor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn ceil_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn trunc_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn round_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn round_decimals_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn sign_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn sgn_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let result = &ctx.tensor(1)?;
         ctx.set_grad(0, sgn_backward(self_, grad, result)?);
@@ -1813,22 +1792,20 @@ fn sgn_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn conj_physical_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::conj_physical(grad)?);
     }
     Ok(())
 }
 
 fn add_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
-    if ctx.needs(1) {
-        let other_scalar_type = ctx.scalar_type(1);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(2).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let other_scalar_type = ctx.scalar_type(1)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(1, handle_r_to_c(other_scalar_type, &maybe_multiply(grad, &alpha.conj())?)?);
     }
@@ -1836,23 +1813,21 @@ fn add_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn add_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
     Ok(())
 }
 
 fn sub_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
-    if ctx.needs(1) {
-        let other_scalar_type = ctx.scalar_type(1);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(2).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let other_scalar_type = ctx.scalar_type(1)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(1, handle_r_to_c(other_scalar_type, &maybe_multiply(&at::neg(grad)?, &alpha.conj())?)?);
     }
@@ -1860,34 +1835,31 @@ fn sub_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn sub_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
     Ok(())
 }
 
 fn mul_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(0, mul_tensor_backward(grad, other, self_scalar_type)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(2)?;
-        let other_scalar_type = ctx.scalar_type(3);
+        let other_scalar_type = ctx.scalar_type(3)?;
         ctx.set_grad(1, mul_tensor_backward(grad, self_, other_scalar_type)?);
     }
     Ok(())
 }
 
 fn mul_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let other = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let other = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let other = <Scalar as ArgType>::borrow(&other);
         ctx.set_grad(0, mul_scalar_backward(grad, other, self_scalar_type)?);
     }
@@ -1895,13 +1867,12 @@ fn mul_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn div_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(0, div_tensor_self_backward(grad, other, self_scalar_type, None)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(2)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(1, div_tensor_other_backward(grad, self_, other, None)?);
@@ -1910,10 +1881,9 @@ fn div_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn div_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let other = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let other = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let other = <Scalar as ArgType>::borrow(&other);
         ctx.set_grad(0, div_scalar_backward(grad, other, self_scalar_type, None)?);
     }
@@ -1921,18 +1891,17 @@ fn div_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn div_tensor_mode_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         let other = &ctx.tensor(1)?;
-        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2).clone())?;
+        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2)?.clone())?;
         let rounding_mode = <Option<String> as ArgType>::borrow(&rounding_mode);
         ctx.set_grad(0, div_tensor_self_backward(grad, other, self_scalar_type, rounding_mode)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(3)?;
         let other = &ctx.tensor(1)?;
-        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2).clone())?;
+        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2)?.clone())?;
         let rounding_mode = <Option<String> as ArgType>::borrow(&rounding_mode);
         ctx.set_grad(1, div_tensor_other_backward(grad, self_, other, rounding_mode)?);
     }
@@ -1940,12 +1909,11 @@ fn div_tensor_mode_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn div_scalar_mode_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let other = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let other = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let other = <Scalar as ArgType>::borrow(&other);
-        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2).clone())?;
+        let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2)?.clone())?;
         let rounding_mode = <Option<String> as ArgType>::borrow(&rounding_mode);
         ctx.set_grad(0, div_scalar_backward(grad, other, self_scalar_type, rounding_mode)?);
     }
@@ -1963,25 +1931,23 @@ fn floor_divide_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn rsub_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, &maybe_multiply(&at::neg(grad)?, &alpha.conj())?)?);
     }
-    if ctx.needs(1) {
-        let other_scalar_type = ctx.scalar_type(2);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let other_scalar_type = ctx.scalar_type(2)?;
         ctx.set_grad(1, handle_r_to_c(other_scalar_type, grad)?);
     }
     Ok(())
 }
 
 fn rsub_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let alpha = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let alpha = <Scalar as ArgType>::borrow(&alpha);
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, &maybe_multiply(&at::neg(grad)?, &alpha.conj())?)?);
     }
@@ -1989,10 +1955,9 @@ fn rsub_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn pow_tensor_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let exponent = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+        let exponent = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let exponent = <Scalar as ArgType>::borrow(&exponent);
         ctx.set_grad(0, pow_backward(grad, self_, exponent)?);
     }
@@ -2000,13 +1965,12 @@ fn pow_tensor_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn pow_tensor_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let exponent = &ctx.tensor(1)?;
         ctx.set_grad(0, pow_backward_self(grad, self_, exponent)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let exponent = &ctx.tensor(1)?;
         let result = &ctx.tensor(2)?;
@@ -2016,13 +1980,12 @@ fn pow_tensor_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn pow__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let exponent = &ctx.tensor(1)?;
         ctx.set_grad(0, pow_backward_self(grad, self_, exponent)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let exponent = &ctx.tensor(1)?;
         let result = &ctx.tensor(2)?;
@@ -2032,9 +1995,8 @@ fn pow__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn pow_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_ = <Scalar as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
         let self_ = <Scalar as ArgType>::borrow(&self_);
         let exponent = &ctx.tensor(1)?;
         let result = &ctx.tensor(2)?;
@@ -2044,19 +2006,17 @@ fn pow_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn remainder_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
     Ok(())
 }
 
 fn remainder_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(1, remainder_other_backward(grad, self_, other, "floor")?);
@@ -2065,9 +2025,8 @@ fn remainder_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn remainder_scalar_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_ = <Scalar as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
         let self_ = <Scalar as ArgType>::borrow(&self_);
         let other = &ctx.tensor(1)?;
         ctx.set_grad(0, remainder_scalar_backward(grad, self_, other)?);
@@ -2076,19 +2035,17 @@ fn remainder_scalar_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn fmod_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
     Ok(())
 }
 
 fn fmod_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(1, remainder_other_backward(grad, self_, other, "trunc")?);
@@ -2097,13 +2054,12 @@ fn fmod_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn maximum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(0, maximum_backward(grad, self_, other)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(1, maximum_backward(grad, other, self_)?);
@@ -2112,13 +2068,12 @@ fn maximum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn minimum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(0, minimum_backward(grad, self_, other)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         ctx.set_grad(1, minimum_backward(grad, other, self_)?);
@@ -2127,8 +2082,7 @@ fn minimum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn atan2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs_any(&[0, 1]) {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1]), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let other = &ctx.tensor(1)?;
         let grad_input_mask = [ctx.needs(0), ctx.needs(1)];
@@ -2144,22 +2098,21 @@ fn atan2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn addcmul_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
-    if ctx.needs(1) {
-        let tensor1_scalar_type = ctx.scalar_type(1);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let tensor1_scalar_type = ctx.scalar_type(1)?;
         let tensor2 = &ctx.tensor(2)?;
-        let value = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let value = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let value = <Scalar as ArgType>::borrow(&value);
         ctx.set_grad(1, addcmul_backward(grad, tensor2, value, tensor1_scalar_type)?);
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let tensor1 = &ctx.tensor(4)?;
-        let tensor2_scalar_type = ctx.scalar_type(5);
-        let value = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let tensor2_scalar_type = ctx.scalar_type(5)?;
+        let value = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let value = <Scalar as ArgType>::borrow(&value);
         ctx.set_grad(2, addcmul_backward(grad, tensor1, value, tensor2_scalar_type)?);
     }
@@ -2167,22 +2120,21 @@ fn addcmul_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn addcdiv_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
         ctx.set_grad(0, handle_r_to_c(self_scalar_type, grad)?);
     }
-    if ctx.needs(1) {
-        let tensor1_scalar_type = ctx.scalar_type(1);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let tensor1_scalar_type = ctx.scalar_type(1)?;
         let tensor2 = &ctx.tensor(2)?;
-        let value = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let value = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let value = <Scalar as ArgType>::borrow(&value);
         ctx.set_grad(1, addcdiv_tensor1_backward(grad, tensor2, value, tensor1_scalar_type)?);
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let tensor1 = &ctx.tensor(4)?;
         let tensor2 = &ctx.tensor(2)?;
-        let value = <Scalar as ArgType>::hold(ctx.value(3).clone())?;
+        let value = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
         let value = <Scalar as ArgType>::borrow(&value);
         ctx.set_grad(2, addcdiv_tensor2_backward(grad, tensor1, tensor2, value)?);
     }
@@ -2190,14 +2142,13 @@ fn addcdiv_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn lerp_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let weight = <Scalar as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let weight = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
         let weight = <Scalar as ArgType>::borrow(&weight);
         ctx.set_grad(0, lerp_self_backward(grad, weight)?);
     }
-    if ctx.needs(1) {
-        let weight = <Scalar as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let weight = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
         let weight = <Scalar as ArgType>::borrow(&weight);
         ctx.set_grad(1, maybe_multiply(grad, &weight.conj())?);
     }
@@ -2205,16 +2156,15 @@ fn lerp_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn lerp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let weight = &ctx.tensor(0)?;
         ctx.set_grad(0, lerp_tensor_self_backward(grad, weight)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let weight = &ctx.tensor(0)?;
         ctx.set_grad(1, mul_conj(grad, weight)?);
     }
-    if ctx.needs(2) {
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
         let self_ = &ctx.tensor(1)?;
         let end = &ctx.tensor(2)?;
         ctx.set_grad(2, mul_conj(grad, &at::sub_tensor(end, self_, &Scalar::Int(1))?)?);
@@ -2223,8 +2173,7 @@ fn lerp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn clamp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let min = ctx.opt_tensor(1)?;
         let min = min.as_ref();
@@ -2232,7 +2181,7 @@ fn clamp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let max = max.as_ref();
         ctx.set_grad(0, clamp_tensor_backward(grad, self_, min, max)?);
     }
-    if ctx.needs_any(&[1, 2]) {
+    if let (true, Some(grad)) = (ctx.needs_any(&[1, 2]), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let min = ctx.opt_tensor(1)?;
         let min = min.as_ref();
@@ -2251,12 +2200,11 @@ fn clamp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn clamp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let min = <Option<Scalar> as ArgType>::hold(ctx.value(1).clone())?;
+        let min = <Option<Scalar> as ArgType>::hold(ctx.value(1)?.clone())?;
         let min = <Option<Scalar> as ArgType>::borrow(&min);
-        let max = <Option<Scalar> as ArgType>::hold(ctx.value(2).clone())?;
+        let max = <Option<Scalar> as ArgType>::hold(ctx.value(2)?.clone())?;
         let max = <Option<Scalar> as ArgType>::borrow(&max);
         ctx.set_grad(0, clamp_backward(grad, self_, min, max)?);
     }
@@ -2264,10 +2212,9 @@ fn clamp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn clamp_min_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let min = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+        let min = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let min = <Scalar as ArgType>::borrow(&min);
         ctx.set_grad(0, clamp_backward(grad, self_, Some(min), None)?);
     }
@@ -2275,10 +2222,9 @@ fn clamp_min_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn clamp_max_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let max = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+        let max = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let max = <Scalar as ArgType>::borrow(&max);
         ctx.set_grad(0, clamp_backward(grad, self_, None, Some(max))?);
     }
@@ -2286,25 +2232,23 @@ fn clamp_max_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn where_self_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let condition = &ctx.tensor(0)?;
-        let self_scalar_type = ctx.scalar_type(1);
+        let self_scalar_type = ctx.scalar_type(1)?;
         ctx.set_grad(0, where_self_backward(grad, condition, self_scalar_type)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let condition = &ctx.tensor(0)?;
-        let other_scalar_type = ctx.scalar_type(2);
+        let other_scalar_type = ctx.scalar_type(2)?;
         ctx.set_grad(1, where_other_backward(grad, condition, other_scalar_type)?);
     }
     Ok(())
 }
 
 fn threshold_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let threshold = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+        let threshold = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let threshold = <Scalar as ArgType>::borrow(&threshold);
         ctx.set_grad(0, at::threshold_backward(grad, self_, threshold)?);
     }
@@ -2312,26 +2256,24 @@ fn threshold_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn threshold_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let threshold = <Scalar as ArgType>::hold(ctx.value(1).clone())?;
+        let threshold = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
         let threshold = <Scalar as ArgType>::borrow(&threshold);
         ctx.set_grad(0, at::threshold_backward(grad, self_, threshold)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn sigmoid_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let output = &ctx.tensor(0)?;
         ctx.set_grad(0, at::sigmoid_backward(grad, &conj(output)?)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let grad_output = &ctx.tensor(1)?;
         let output = &ctx.tensor(0)?;
         ctx.set_grad(1, sigmoid_double_backward(grad, grad_output, output)?);
@@ -2340,12 +2282,11 @@ fn sigmoid_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn tanh_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let output = &ctx.tensor(0)?;
         ctx.set_grad(0, at::tanh_backward(grad, &conj(output)?)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let grad_output = &ctx.tensor(1)?;
         let output = &ctx.tensor(0)?;
         ctx.set_grad(1, tanh_double_backward(grad, grad_output, output)?);
@@ -2354,46 +2295,41 @@ fn tanh_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn fill_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn fill_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         ctx.set_grad(1, at::sum(grad, None)?);
     }
     Ok(())
 }
 
 fn fill__scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn fill__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         ctx.set_grad(1, at::sum(grad, None)?);
     }
     Ok(())
 }
 
 fn zero__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())

@@ -42,18 +42,17 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn max_pool2d_with_indices_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1).clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
         let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
-        let stride = <Vec<i64> as ArgType>::hold(ctx.value(2).clone())?;
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
         let stride = <Vec<i64> as ArgType>::borrow(&stride);
-        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3).clone())?;
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
         let padding = <Vec<i64> as ArgType>::borrow(&padding);
-        let dilation = <Vec<i64> as ArgType>::hold(ctx.value(4).clone())?;
+        let dilation = <Vec<i64> as ArgType>::hold(ctx.value(4)?.clone())?;
         let dilation = <Vec<i64> as ArgType>::borrow(&dilation);
-        let ceil_mode = <bool as ArgType>::hold(ctx.value(5).clone())?;
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
         let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
         let result1 = &ctx.tensor(6)?;
         ctx.set_grad(
@@ -74,8 +73,7 @@ fn max_pool2d_with_indices_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn max_pool2d_with_indices_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let indices = &ctx.tensor(0)?;
         ctx.set_grad(0, max_pool_double_backward(grad, indices, 2)?);
     }

@@ -231,32 +231,28 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn uniform__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn normal__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn exponential__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn bernoulli__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     if ctx.needs(1) {
@@ -267,90 +263,80 @@ fn bernoulli__tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn bernoulli__float_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn bernoulli_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn bernoulli_p_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn random__from_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn random__to_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn random__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }
     Ok(())
 }
 
 fn normal_tensor_float_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let mean_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let mean_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::zeros(mean_sym_sizes, Some(grad.dtype()), None, Some(grad.device()), None)?);
     }
     Ok(())
 }
 
 fn normal_float_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let std_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let std_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::zeros(std_sym_sizes, Some(grad.dtype()), None, Some(grad.device()), None)?);
     }
     Ok(())
 }
 
 fn normal_tensor_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let mean_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let mean_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::zeros(mean_sym_sizes, Some(grad.dtype()), None, Some(grad.device()), None)?);
     }
-    if ctx.needs(1) {
-        let std_sym_sizes = ctx.sym_sizes(1);
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let std_sym_sizes = ctx.sym_sizes(1)?;
         ctx.set_grad(1, at::zeros(std_sym_sizes, Some(grad.dtype()), None, Some(grad.device()), None)?);
     }
     Ok(())
 }
 
 fn native_dropout_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let p = <f64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let p = <f64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let p = <f64 as ArgType>::borrow(&p);
-        let train = <Option<bool> as ArgType>::hold(ctx.value(1).clone())?;
+        let train = <Option<bool> as ArgType>::hold(ctx.value(1)?.clone())?;
         let train = <Option<bool> as ArgType>::borrow(&train);
         let result1 = &ctx.tensor(2)?;
         ctx.set_grad(0, at::native_dropout_backward(grad, result1, native_dropout_scale(p, train))?);
@@ -359,10 +345,9 @@ fn native_dropout_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn native_dropout_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let mask = &ctx.tensor(0)?;
-        let scale = <f64 as ArgType>::hold(ctx.value(1).clone())?;
+        let scale = <f64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let scale = <f64 as ArgType>::borrow(&scale);
         ctx.set_grad(0, at::native_dropout_backward(grad, mask, scale)?);
     }

@@ -296,21 +296,19 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn sum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::expand(grad, self_sym_sizes, false)?);
     }
     Ok(())
 }
 
 fn sum_dim_intlist_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         ctx.set_grad(0, sum_backward(grad, self_sym_sizes, dim, keepdim)?);
     }
@@ -318,23 +316,21 @@ fn sum_dim_intlist_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn mean_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_sym_numel = ctx.sym_numel(1);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_numel = ctx.sym_numel(1)?;
         ctx.set_grad(0, mean_all_backward(grad, self_sym_sizes, self_sym_numel)?);
     }
     Ok(())
 }
 
 fn mean_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_sym_numel = ctx.sym_numel(1);
-        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(2).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_numel = ctx.sym_numel(1)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(3).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         ctx.set_grad(0, mean_backward(grad, self_sym_sizes, dim, self_sym_numel, keepdim)?);
     }
@@ -342,8 +338,7 @@ fn mean_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn prod_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let result = &ctx.tensor(1)?;
         ctx.set_grad(0, prod_backward(grad, self_, result)?);
@@ -352,12 +347,11 @@ fn prod_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn prod_dim_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         let result = &ctx.tensor(3)?;
         ctx.set_grad(0, prod_dim_backward(grad, self_, result, dim, keepdim)?);
@@ -366,12 +360,11 @@ fn prod_dim_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn max_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         let indices = &ctx.tensor(3)?;
         ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
@@ -380,8 +373,7 @@ fn max_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn max_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let result = &ctx.tensor(1)?;
         ctx.set_grad(0, evenly_distribute_backward(grad, self_, result)?);
@@ -390,12 +382,11 @@ fn max_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn min_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         let indices = &ctx.tensor(3)?;
         ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
@@ -404,8 +395,7 @@ fn min_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn min_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
         let result = &ctx.tensor(1)?;
         ctx.set_grad(0, evenly_distribute_backward(grad, self_, result)?);
@@ -414,12 +404,11 @@ fn min_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn amax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <Vec<i64> as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         let result = &ctx.tensor(3)?;
         ctx.set_grad(0, amaxamin_backward(grad, self_, result, dim, keepdim)?);
@@ -428,12 +417,11 @@ fn amax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn amin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_ = &ctx.tensor(0)?;
-        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <Vec<i64> as ArgType>::borrow(&dim);
-        let keepdim = <bool as ArgType>::hold(ctx.value(2).clone())?;
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         let result = &ctx.tensor(3)?;
         ctx.set_grad(0, amaxamin_backward(grad, self_, result, dim, keepdim)?);
@@ -442,10 +430,9 @@ fn amin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn _softmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let result = &ctx.tensor(2)?;
         ctx.set_grad(0, at::_softmax_backward_data(grad, result, dim, self_scalar_type)?);
@@ -454,19 +441,18 @@ fn _softmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn _softmax_backward_data_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let output = &ctx.tensor(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let input_dtype = <ScalarType as ArgType>::hold(ctx.value(2).clone())?;
+        let input_dtype = <ScalarType as ArgType>::hold(ctx.value(2)?.clone())?;
         let input_dtype = <ScalarType as ArgType>::borrow(&input_dtype);
         ctx.set_grad(0, softmax_backward_grad_output_backward(grad, output, dim, input_dtype)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let grad_output = &ctx.tensor(3)?;
         let output = &ctx.tensor(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(1, softmax_double_backward(grad, grad_output, dim, output)?);
     }
@@ -474,10 +460,9 @@ fn _softmax_backward_data_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn _log_softmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_scalar_type = ctx.scalar_type(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_scalar_type = ctx.scalar_type(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let result = &ctx.tensor(2)?;
         ctx.set_grad(0, at::_log_softmax_backward_data(grad, result, dim, self_scalar_type)?);
@@ -486,17 +471,16 @@ fn _log_softmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn _log_softmax_backward_data_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let output = &ctx.tensor(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, log_softmax_backward_grad_output_backward(grad, output, dim)?);
     }
-    if ctx.needs(1) {
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let grad_output = &ctx.tensor(2)?;
         let output = &ctx.tensor(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(1, log_softmax_double_backward(grad, grad_output, dim, output)?);
     }

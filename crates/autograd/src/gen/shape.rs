@@ -60,7 +60,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_reshape_alias",
         node_name: "ReshapeAliasBackward0",
-        source: "shape.yaml:21",
+        source: "shape.yaml:22",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -69,7 +69,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::transpose.int",
         node_name: "TransposeBackward0",
-        source: "shape.yaml:34",
+        source: "shape.yaml:35",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -78,7 +78,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::t",
         node_name: "TBackward0",
-        source: "shape.yaml:38",
+        source: "shape.yaml:39",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -87,7 +87,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::permute",
         node_name: "PermuteBackward0",
-        source: "shape.yaml:42",
+        source: "shape.yaml:43",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -96,7 +96,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice.Tensor",
         node_name: "SliceBackward0",
-        source: "shape.yaml:46",
+        source: "shape.yaml:47",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -111,7 +111,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice_backward",
         node_name: "SliceBackwardBackward0",
-        source: "shape.yaml:51",
+        source: "shape.yaml:52",
         differentiable: &[0],
         saved: &[
             SavedArg::Value { arg: 2 },
@@ -125,7 +125,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select.int",
         node_name: "SelectBackward0",
-        source: "shape.yaml:56",
+        source: "shape.yaml:57",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -138,7 +138,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select_backward",
         node_name: "SelectBackwardBackward0",
-        source: "shape.yaml:60",
+        source: "shape.yaml:61",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }],
         output_differentiability: &[],
@@ -147,7 +147,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal",
         node_name: "DiagonalBackward0",
-        source: "shape.yaml:65",
+        source: "shape.yaml:66",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -161,7 +161,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal_backward",
         node_name: "DiagonalBackwardBackward0",
-        source: "shape.yaml:69",
+        source: "shape.yaml:70",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
         output_differentiability: &[],
@@ -170,7 +170,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::expand",
         node_name: "ExpandBackward0",
-        source: "shape.yaml:74",
+        source: "shape.yaml:75",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -179,7 +179,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze",
         node_name: "SqueezeBackward0",
-        source: "shape.yaml:82",
+        source: "shape.yaml:83",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -188,7 +188,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dim",
         node_name: "SqueezeBackward1",
-        source: "shape.yaml:86",
+        source: "shape.yaml:87",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -200,7 +200,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dims",
         node_name: "SqueezeBackward2",
-        source: "shape.yaml:90",
+        source: "shape.yaml:91",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -212,7 +212,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unsqueeze",
         node_name: "UnsqueezeBackward0",
-        source: "shape.yaml:94",
+        source: "shape.yaml:95",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -221,7 +221,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unfold",
         node_name: "UnfoldBackward0",
-        source: "shape.yaml:102",
+        source: "shape.yaml:103",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -235,7 +235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unbind.int",
         node_name: "UnbindBackward0",
-        source: "shape.yaml:107",
+        source: "shape.yaml:108",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -248,7 +248,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split.Tensor",
         node_name: "SplitBackward0",
-        source: "shape.yaml:111",
+        source: "shape.yaml:112",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -262,7 +262,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split_with_sizes",
         node_name: "SplitWithSizesBackward0",
-        source: "shape.yaml:116",
+        source: "shape.yaml:117",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -276,7 +276,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::detach",
         node_name: "",
-        source: "shape.yaml:155",
+        source: "shape.yaml:156",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -285,7 +285,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:158",
+        source: "shape.yaml:159",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -294,7 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:170",
+        source: "shape.yaml:171",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -303,7 +303,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:174",
+        source: "shape.yaml:175",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -312,7 +312,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:180",
+        source: "shape.yaml:181",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -321,7 +321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:183",
+        source: "shape.yaml:184",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +330,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:186",
+        source: "shape.yaml:187",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -339,7 +339,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:195",
+        source: "shape.yaml:197",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -352,7 +352,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:205",
+        source: "shape.yaml:208",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },
@@ -364,16 +364,15 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn as_strided_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_sym_strides = ctx.sym_strides(1);
-        let self_sym_storage_offset = ctx.sym_storage_offset(2);
-        let size = <Vec<SymInt> as ArgType>::hold(ctx.value(3).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_strides = ctx.sym_strides(1)?;
+        let self_sym_storage_offset = ctx.sym_storage_offset(2)?;
+        let size = <Vec<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
         let size = <Vec<SymInt> as ArgType>::borrow(&size);
-        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(4).clone())?;
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
         let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
-        let storage_offset = <Option<SymInt> as ArgType>::hold(ctx.value(5).clone())?;
+        let storage_offset = <Option<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
         let storage_offset = <Option<SymInt> as ArgType>::borrow(&storage_offset);
         ctx.set_grad(
             0,
@@ -392,38 +391,34 @@ fn as_strided_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn view_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::reshape(grad, self_sym_sizes)?);
     }
     Ok(())
 }
 
 fn _unsafe_view_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::reshape(grad, self_sym_sizes)?);
     }
     Ok(())
 }
 
 fn _reshape_alias_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, at::reshape(grad, self_sym_sizes)?);
     }
     Ok(())
 }
 
 fn transpose_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim0 = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim0 = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim0 = <i64 as ArgType>::borrow(&dim0);
-        let dim1 = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim1 = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim1 = <i64 as ArgType>::borrow(&dim1);
         ctx.set_grad(0, at::transpose_int(grad, dim0, dim1)?);
     }
@@ -431,17 +426,15 @@ fn transpose_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn t_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::t(grad)?);
     }
     Ok(())
 }
 
 fn permute_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dims = <Vec<i64> as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dims = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
         let dims = <Vec<i64> as ArgType>::borrow(&dims);
         ctx.set_grad(0, permute_backwards(grad, dims)?);
     }
@@ -449,16 +442,15 @@ fn permute_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn slice_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let start = <Option<SymInt> as ArgType>::hold(ctx.value(2).clone())?;
+        let start = <Option<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
         let start = <Option<SymInt> as ArgType>::borrow(&start);
-        let end = <Option<SymInt> as ArgType>::hold(ctx.value(3).clone())?;
+        let end = <Option<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
         let end = <Option<SymInt> as ArgType>::borrow(&end);
-        let step = <SymInt as ArgType>::hold(ctx.value(4).clone())?;
+        let step = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
         let step = <SymInt as ArgType>::borrow(&step);
         ctx.set_grad(
             0,
@@ -476,15 +468,14 @@ fn slice_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn slice_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let start = <SymInt as ArgType>::hold(ctx.value(1).clone())?;
+        let start = <SymInt as ArgType>::hold(ctx.value(1)?.clone())?;
         let start = <SymInt as ArgType>::borrow(&start);
-        let end = <SymInt as ArgType>::hold(ctx.value(2).clone())?;
+        let end = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
         let end = <SymInt as ArgType>::borrow(&end);
-        let step = <SymInt as ArgType>::hold(ctx.value(3).clone())?;
+        let step = <SymInt as ArgType>::hold(ctx.value(3)?.clone())?;
         let step = <SymInt as ArgType>::borrow(&step);
         ctx.set_grad(0, at::slice_tensor(grad, dim, Some(start), Some(end), step)?);
     }
@@ -492,12 +483,11 @@ fn slice_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn select_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let index = <SymInt as ArgType>::hold(ctx.value(2).clone())?;
+        let index = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
         let index = <SymInt as ArgType>::borrow(&index);
         ctx.set_grad(0, at::select_backward(grad, self_sym_sizes, dim, index)?);
     }
@@ -505,11 +495,10 @@ fn select_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn select_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
-        let index = <SymInt as ArgType>::hold(ctx.value(1).clone())?;
+        let index = <SymInt as ArgType>::hold(ctx.value(1)?.clone())?;
         let index = <SymInt as ArgType>::borrow(&index);
         ctx.set_grad(0, at::select_int(grad, dim, index)?);
     }
@@ -517,14 +506,13 @@ fn select_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn diagonal_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let offset = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let offset = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let offset = <i64 as ArgType>::borrow(&offset);
-        let dim1 = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let dim1 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim1 = <i64 as ArgType>::borrow(&dim1);
-        let dim2 = <i64 as ArgType>::hold(ctx.value(3).clone())?;
+        let dim2 = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
         let dim2 = <i64 as ArgType>::borrow(&dim2);
         ctx.set_grad(0, at::diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)?);
     }
@@ -532,13 +520,12 @@ fn diagonal_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn diagonal_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let offset = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let offset = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let offset = <i64 as ArgType>::borrow(&offset);
-        let dim1 = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+        let dim1 = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim1 = <i64 as ArgType>::borrow(&dim1);
-        let dim2 = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let dim2 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim2 = <i64 as ArgType>::borrow(&dim2);
         ctx.set_grad(0, at::diagonal(grad, offset, dim1, dim2)?);
     }
@@ -546,28 +533,25 @@ fn diagonal_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn expand_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, sum_to(grad, self_sym_sizes)?);
     }
     Ok(())
 }
 
 fn squeeze_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
         ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
     }
     Ok(())
 }
 
 fn squeeze_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, unsqueeze_dims_to(grad, &[dim], self_sym_sizes)?);
     }
@@ -575,10 +559,9 @@ fn squeeze_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn squeeze_dims_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <Vec<i64> as ArgType>::borrow(&dim);
         ctx.set_grad(0, unsqueeze_dims_to(grad, dim, self_sym_sizes)?);
     }
@@ -586,9 +569,8 @@ fn squeeze_dims_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn unsqueeze_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let dim = <i64 as ArgType>::hold(ctx.value(0).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, at::squeeze_dim(grad, dim)?);
     }
@@ -596,14 +578,13 @@ fn unsqueeze_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn unfold_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dimension = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dimension = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dimension = <i64 as ArgType>::borrow(&dimension);
-        let size = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let size = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let size = <i64 as ArgType>::borrow(&size);
-        let step = <i64 as ArgType>::hold(ctx.value(3).clone())?;
+        let step = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
         let step = <i64 as ArgType>::borrow(&step);
         ctx.set_grad(0, unfold_backward(grad, self_sym_sizes, dimension, size, step)?);
     }
@@ -613,9 +594,9 @@ fn unfold_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn unbind_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     let grads = ctx.grads();
     if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_options = ctx.options(1);
-        let dim = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, unbind_backward(grads, dim, self_sym_sizes, self_options)?);
     }
@@ -625,11 +606,11 @@ fn unbind_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn split_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     let grads = ctx.grads();
     if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_options = ctx.options(1);
-        let split_size = <SymInt as ArgType>::hold(ctx.value(2).clone())?;
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_size = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
         let split_size = <SymInt as ArgType>::borrow(&split_size);
-        let dim = <i64 as ArgType>::hold(ctx.value(3).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, split_backward(grads, split_size, dim, self_sym_sizes, self_options)?);
     }
@@ -639,11 +620,11 @@ fn split_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn split_with_sizes_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     let grads = ctx.grads();
     if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let self_options = ctx.options(1);
-        let split_sizes = <Vec<SymInt> as ArgType>::hold(ctx.value(2).clone())?;
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_sizes = <Vec<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
         let split_sizes = <Vec<SymInt> as ArgType>::borrow(&split_sizes);
-        let dim = <i64 as ArgType>::hold(ctx.value(3).clone())?;
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, split_with_sizes_backward(grads, split_sizes, dim, self_sym_sizes, self_options)?);
     }
@@ -651,24 +632,21 @@ fn split_with_sizes_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn alias_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }
     Ok(())
 }
 
 fn view_as_real_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::view_as_complex(&at::contiguous(grad, MemoryFormat::Contiguous)?)?);
     }
     Ok(())
 }
 
 fn view_as_complex_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(
             0,
             at::view_as_real(&at::resolve_conj(&at::contiguous(grad, MemoryFormat::Contiguous)?)?)?,
@@ -678,35 +656,31 @@ fn view_as_complex_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn _conj_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, conj(grad)?);
     }
     Ok(())
 }
 
 fn _neg_view_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::neg(grad)?);
     }
     Ok(())
 }
 
 fn _conj_physical_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::conj_physical(grad)?);
     }
     Ok(())
 }
 
 fn cat_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let tensors_sym_sizes = ctx.tensor_list_sizes(0);
-        let tensors_scalar_types = ctx.tensor_list_scalar_types(1);
-        let dim = <i64 as ArgType>::hold(ctx.value(2).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let tensors_sym_sizes = ctx.tensor_list_sizes(0)?;
+        let tensors_scalar_types = ctx.tensor_list_scalar_types(1)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, cat_tensors_backward(grad, tensors_sym_sizes, tensors_scalar_types, dim)?);
     }
@@ -714,10 +688,9 @@ fn cat_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn stack_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let tensors_scalar_types = ctx.tensor_list_scalar_types(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let tensors_scalar_types = ctx.tensor_list_scalar_types(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, stack_tensors_backward(grad, dim, tensors_scalar_types)?);
     }

@@ -41,10 +41,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 ];
 
 fn sort_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let indices = &ctx.tensor(2)?;
         ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, true)?);
@@ -53,10 +52,9 @@ fn sort_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn sort_stable_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    let Some(grad) = ctx.grad(0) else { return Ok(()) };
-    if ctx.needs(0) {
-        let self_sym_sizes = ctx.sym_sizes(0);
-        let dim = <i64 as ArgType>::hold(ctx.value(1).clone())?;
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         let indices = &ctx.tensor(2)?;
         ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, true)?);

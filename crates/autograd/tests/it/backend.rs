@@ -323,6 +323,14 @@ fn no_derivative(_: Ks, (a,): (&Tensor,)) -> Result<Tensor> {
     clone(DispatchKeySet::default(), (a, None))
 }
 
+/// Scales by statistics that it has just updated.
+fn scale_by_running(_: Ks, (a, running): (&Tensor, &Tensor)) -> Result<Tensor> {
+    let updated = values(running)[0] + 1.0;
+    write(running, |_| updated);
+    let x = values(a);
+    Ok(make(a.sizes()?, |i| x[i] * updated))
+}
+
 fn add_out(_: Ks, (a, b, alpha, out): (&Tensor, &Tensor, &Scalar, &Tensor)) -> Result<Tensor> {
     let result = values(&add(DispatchKeySet::default(), (a, b, alpha))?);
     write(out, |i| result[i]);
@@ -445,6 +453,7 @@ fn define() -> Result<()> {
     op!("any(Tensor self) -> Tensor", CPU, T1, Tensor, any);
     op!("_local_scalar_dense(Tensor self) -> Scalar", CPU, T1, Scalar, item);
     op!("no_derivative(Tensor self) -> Tensor", CPU, T1, Tensor, no_derivative);
+    op!("scale_by_running(Tensor self, Tensor(a!) running) -> Tensor", CPU, T2, Tensor, scale_by_running);
     lib.leak();
     autograd::init()
 }

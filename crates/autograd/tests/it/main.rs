@@ -9,4 +9,5 @@ mod hooks;
 mod inplace;
 mod lists;
 mod saved;
+mod table;
 mod threads;

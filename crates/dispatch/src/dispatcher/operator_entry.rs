@@ -119,7 +119,8 @@ impl OperatorEntry {
                 self.walk(keyset)
             }
         };
-        found.ok_or_else(|| self.missing_kernel(keyset))
+        // The caller's key set may stem from before the table was known: the key to name is one that does not fall through.
+        found.ok_or_else(|| self.missing_kernel(self.without_fallthrough(keyset)))
     }
 
     /// Looks through the table, key by key. `None` where it has no kernel (yet).
@@ -423,6 +424,20 @@ mod tests {
         library.impl_("f", DispatchKey::CPU, KernelFunction::from_boxed(kernel)).unwrap();
         assert_eq!([call(), call()], [cpu; 2]);
         assert_eq!(op.entry.tables_computed.load(Ordering::Relaxed), 2, "a registration clears the table");
+    }
+
+    #[test]
+    fn a_missing_kernel_is_named_by_the_backend_at_the_first_call_too() {
+        let mut library = Library::new(LibraryKind::Def, "entry_tests");
+        let op = library.def("h(int x) -> int", &[]).unwrap();
+        library.impl_("h", DispatchKey::CPU, KernelFunction::from_boxed(kernel)).unwrap();
+        library.impl_("h", DispatchKey::BackendSelect, KernelFunction::fallthrough()).unwrap();
+        let keys = DispatchKeySet::from_key(DispatchKey::BackendSelect)
+            | DispatchKeySet::from_key(DispatchKey::CUDA);
+        for _ in 0..2 {
+            let error = op.redispatch_boxed(keys, &mut Stack::new()).unwrap_err();
+            assert!(error.message().contains("from the 'CUDA' backend"), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! [`OpInfo`]: what generic kernels need of a schema, digested once.
 
-use super::function_schema::FunctionSchema;
+use super::function_schema::{FunctionSchema, SchemaKind};
 use super::type_::Type;
 
 /// How a return relates to the arguments.
@@ -17,6 +17,8 @@ pub enum ReturnAlias {
 /// A schema as numbers. The dispatcher keeps one beside each schema and replaces both together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpInfo {
+    /// How the operator treats its arguments.
+    pub kind: SchemaKind,
     /// The number of arguments.
     pub num_args: usize,
     /// What each return is.
@@ -54,6 +56,7 @@ impl OpInfo {
         let mut aliased = schema.returns.iter().zip(&returns);
         let returns_view_list = aliased.any(|(ret, alias)| is_view(alias) && ret.ty.as_list().is_some());
         OpInfo {
+            kind: schema.kind(),
             num_args: args.len(),
             tensor_args: (0..args.len()).filter(|&i| may_hold_tensors(&args[i].ty)).collect(),
             mutated_unreturned: mutated
@@ -72,6 +75,13 @@ impl OpInfo {
     /// The number of returns.
     pub fn num_returns(&self) -> usize {
         self.returns.len()
+    }
+
+    /// Whether what the operator writes to is its result: its in-place argument or its `out=`, and not, say, running
+    /// statistics that it keeps on the side.
+    #[inline]
+    pub fn writes_results(&self) -> bool {
+        matches!(self.kind, SchemaKind::InPlace | SchemaKind::Out | SchemaKind::Scratch)
     }
 
     /// Whether the operator writes to an argument.
@@ -102,8 +112,11 @@ mod tests {
         let add_ = info("add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)");
         assert_eq!((add_.num_args, &add_.tensor_args[..], &add_.mutated[..]), (3, &[0, 1][..], &[0][..]));
         assert_eq!((&add_.returns[..], add_.mutated_unreturned.len()), (&[ReturnAlias::Mutated(0)][..], 0));
+        assert!(add_.writes_results());
         let foreach = info("_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()");
         assert_eq!((&foreach.mutated[..], &foreach.mutated_unreturned[..]), (&[0][..], &[0][..]));
+        let running = info("f(Tensor x, Tensor(a!) mean) -> Tensor");
+        assert!(running.is_mutable() && !running.writes_results());
         let stats = info("f(Tensor x, Tensor(a!)? mean, Tensor(b!) out) -> (Tensor, Tensor(b!))");
         assert_eq!((&stats.mutated[..], &stats.mutated_unreturned[..]), (&[1, 2][..], &[1][..]));
     }

@@ -96,7 +96,7 @@ fn error_of<T>(result: Result<T>) -> String {
 /// A copy kernel for the dtypes that these tests convert between.
 fn init() {
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| kernel_registry::register::<CopyFn>("copy_kernel", DeviceType::CPU, copy_kernel));
+    ONCE.call_once(|| kernel_registry::register::<CopyFn>("copy_kernel", c10::DispatchKey::CPU, copy_kernel));
 }
 
 fn copy_kernel(iter: &TensorIterator, _non_blocking: bool) -> Result<()> {

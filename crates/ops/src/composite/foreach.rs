@@ -56,15 +56,27 @@ pub fn _foreach_mul__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
     self_.iter().try_for_each(|t| at::mul__scalar(t, scalar).map(drop))
 }
 
+fn check_scalar_tensor(scalar: &Tensor) -> Result<()> {
+    check!(
+        scalar.dim() == 0 && scalar.numel()? == 1,
+        "scalar tensor expected to be 0 dim but it has {} dimensions and {} elements.",
+        scalar.dim(),
+        scalar.numel()?
+    );
+    Ok(())
+}
+
+/// `aten::_foreach_mul.Tensor`
+pub fn _foreach_mul_tensor(self_: &[Tensor], other: &Tensor) -> Result<Vec<Tensor>> {
+    check_list(self_)?;
+    check_scalar_tensor(other)?;
+    self_.iter().map(|t| at::mul_tensor(t, other)).collect()
+}
+
 /// `aten::_foreach_mul_.Tensor`
 pub fn _foreach_mul__tensor(self_: &[Tensor], other: &Tensor) -> Result<()> {
     check_list(self_)?;
-    check!(
-        other.dim() == 0 && other.numel()? == 1,
-        "scalar tensor expected to be 0 dim but it has {} dimensions and {} elements.",
-        other.dim(),
-        other.numel()?
-    );
+    check_scalar_tensor(other)?;
     self_.iter().try_for_each(|t| at::mul__tensor(t, other).map(drop))
 }
 
@@ -72,6 +84,12 @@ pub fn _foreach_mul__tensor(self_: &[Tensor], other: &Tensor) -> Result<()> {
 pub fn _foreach_neg(self_: &[Tensor]) -> Result<Vec<Tensor>> {
     check_list(self_)?;
     self_.iter().map(at::neg).collect()
+}
+
+/// `aten::_foreach_neg_`
+pub fn _foreach_neg_(self_: &[Tensor]) -> Result<()> {
+    check_list(self_)?;
+    self_.iter().try_for_each(|t| at::neg_(t).map(drop))
 }
 
 /// `aten::_foreach_zero_`

@@ -14,23 +14,43 @@ pub mod handles {
     /// `aten::_foreach_add_.Scalar`
     pub static _FOREACH_ADD__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
         TypedOp::new("aten::_foreach_add_", "Scalar");
+    /// `aten::_foreach_add.Scalar_out`
+    pub static _FOREACH_ADD_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_add", "Scalar_out");
     /// `aten::_foreach_add.List`
     pub static _FOREACH_ADD_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), Vec<Tensor>> =
         TypedOp::new("aten::_foreach_add", "List");
     /// `aten::_foreach_add_.List`
     pub static _FOREACH_ADD__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), ()> =
         TypedOp::new("aten::_foreach_add_", "List");
+    /// `aten::_foreach_add.List_out`
+    pub static _FOREACH_ADD_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_add", "List_out");
     /// `aten::_foreach_mul.Scalar`
     pub static _FOREACH_MUL_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
         TypedOp::new("aten::_foreach_mul", "Scalar");
     /// `aten::_foreach_mul_.Scalar`
     pub static _FOREACH_MUL__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
         TypedOp::new("aten::_foreach_mul_", "Scalar");
+    /// `aten::_foreach_mul.Scalar_out`
+    pub static _FOREACH_MUL_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mul", "Scalar_out");
+    /// `aten::_foreach_mul.Tensor`
+    pub static _FOREACH_MUL_TENSOR: TypedOp<(Vec<Tensor>, Tensor), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_mul", "Tensor");
     /// `aten::_foreach_mul_.Tensor`
     pub static _FOREACH_MUL__TENSOR: TypedOp<(Vec<Tensor>, Tensor), ()> =
         TypedOp::new("aten::_foreach_mul_", "Tensor");
+    /// `aten::_foreach_mul.Tensor_out`
+    pub static _FOREACH_MUL_TENSOR_OUT: TypedOp<(Vec<Tensor>, Tensor, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mul", "Tensor_out");
     /// `aten::_foreach_neg`
     pub static _FOREACH_NEG: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_neg", "");
+    /// `aten::_foreach_neg_`
+    pub static _FOREACH_NEG_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_neg_", "");
+    /// `aten::_foreach_neg.out`
+    pub static _FOREACH_NEG_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_neg", "out");
     /// `aten::_foreach_zero_`
     pub static _FOREACH_ZERO_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_zero_", "");
     /// `aten::_fused_sgd_`
@@ -89,6 +109,12 @@ pub mod calls {
         handles::_FOREACH_ADD__SCALAR.call((self_, scalar))
     }
 
+    /// `aten::_foreach_add.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_add_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ADD_SCALAR_OUT.call((self_, scalar, out))
+    }
+
     /// `aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]`
     #[inline]
     pub fn _foreach_add_list(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<Vec<Tensor>> {
@@ -99,6 +125,17 @@ pub mod calls {
     #[inline]
     pub fn _foreach_add__list(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<()> {
         handles::_FOREACH_ADD__LIST.call((self_, other, alpha))
+    }
+
+    /// `aten::_foreach_add.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_add_list_out(
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_LIST_OUT.call((self_, other, alpha, out))
     }
 
     /// `aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
@@ -113,16 +150,46 @@ pub mod calls {
         handles::_FOREACH_MUL__SCALAR.call((self_, scalar))
     }
 
+    /// `aten::_foreach_mul.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_mul_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_mul_tensor(self_: &[Tensor], other: &Tensor) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_TENSOR.call((self_, other))
+    }
+
     /// `aten::_foreach_mul_.Tensor(Tensor(a!)[] self, Tensor other) -> ()`
     #[inline]
     pub fn _foreach_mul__tensor(self_: &[Tensor], other: &Tensor) -> Result<()> {
         handles::_FOREACH_MUL__TENSOR.call((self_, other))
     }
 
+    /// `aten::_foreach_mul.Tensor_out(Tensor[] self, Tensor other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_mul_tensor_out(self_: &[Tensor], other: &Tensor, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL_TENSOR_OUT.call((self_, other, out))
+    }
+
     /// `aten::_foreach_neg(Tensor[] self) -> Tensor[]`
     #[inline]
     pub fn _foreach_neg(self_: &[Tensor]) -> Result<Vec<Tensor>> {
         handles::_FOREACH_NEG.call((self_,))
+    }
+
+    /// `aten::_foreach_neg_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_neg_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_NEG_.call((self_,))
+    }
+
+    /// `aten::_foreach_neg.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_neg_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_NEG_OUT.call((self_, out))
     }
 
     /// `aten::_foreach_zero_(Tensor(a!)[] self) -> ()`
@@ -218,6 +285,17 @@ pub mod redispatch {
         handles::_FOREACH_ADD__SCALAR.redispatch(keyset, (self_, scalar))
     }
 
+    /// `aten::_foreach_add.Scalar_out`
+    #[inline]
+    pub fn _foreach_add_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
     /// `aten::_foreach_add.List`
     #[inline]
     pub fn _foreach_add_list(
@@ -240,6 +318,18 @@ pub mod redispatch {
         handles::_FOREACH_ADD__LIST.redispatch(keyset, (self_, other, alpha))
     }
 
+    /// `aten::_foreach_add.List_out`
+    #[inline]
+    pub fn _foreach_add_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_LIST_OUT.redispatch(keyset, (self_, other, alpha, out))
+    }
+
     /// `aten::_foreach_mul.Scalar`
     #[inline]
     pub fn _foreach_mul_scalar(
@@ -256,16 +346,60 @@ pub mod redispatch {
         handles::_FOREACH_MUL__SCALAR.redispatch(keyset, (self_, scalar))
     }
 
+    /// `aten::_foreach_mul.Scalar_out`
+    #[inline]
+    pub fn _foreach_mul_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MUL_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_mul.Tensor`
+    #[inline]
+    pub fn _foreach_mul_tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_TENSOR.redispatch(keyset, (self_, other))
+    }
+
     /// `aten::_foreach_mul_.Tensor`
     #[inline]
     pub fn _foreach_mul__tensor(keyset: DispatchKeySet, self_: &[Tensor], other: &Tensor) -> Result<()> {
         handles::_FOREACH_MUL__TENSOR.redispatch(keyset, (self_, other))
     }
 
+    /// `aten::_foreach_mul.Tensor_out`
+    #[inline]
+    pub fn _foreach_mul_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MUL_TENSOR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
     /// `aten::_foreach_neg`
     #[inline]
     pub fn _foreach_neg(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
         handles::_FOREACH_NEG.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_neg_`
+    #[inline]
+    pub fn _foreach_neg_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_NEG_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_neg.out`
+    #[inline]
+    pub fn _foreach_neg_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_NEG_OUT.redispatch(keyset, (self_, out))
     }
 
     /// `aten::_foreach_zero_`

@@ -260,6 +260,8 @@ fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAn
         SavedMeta::Device(value) => device::object(py, *value)?,
         // SAFETY: a new reference.
         SavedMeta::Layout(value) => unsafe { owned(py, layout::layout_new_ref(*value))? },
+        // SAFETY: a new reference.
+        SavedMeta::MemoryFormat(value) => unsafe { owned(py, layout::memory_format_new_ref(*value))? },
         SavedMeta::Bool(value) => pyo3::types::PyBool::new(py, *value).to_owned().into_any(),
         SavedMeta::ListSizes(list) => {
             ivalue::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?

@@ -3,14 +3,16 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -44,12 +46,16 @@ fn _conv_forward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, input, weight, bias, stride, padding, dilation, groups] meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_conv_forward",
+        &[("input", &input), ("weight", &weight), ("bias", &bias)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;
-        CONV_FORWARD_KERNEL.get(device)?(
+        CONV_FORWARD_KERNEL.get(key)?(
             input,
             weight,
             bias,
@@ -73,21 +79,16 @@ fn _conv_input_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_input_backward_meta(
+    with_sizes!([outs, grad_output, weight, input_sizes, stride, padding, dilation, groups] meta::conv::conv_input_backward_meta(outs, grad_output, weight, input_sizes, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        weight,
-        input_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
-    if let Some(device) = structured::kernel_device(outs)? {
+        "_conv_input_backward",
+        &[("grad_output", &grad_output), ("weight", &weight)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;
-        CONV_INPUT_BACKWARD_KERNEL.get(device)?(
+        CONV_INPUT_BACKWARD_KERNEL.get(key)?(
             grad_output,
             weight,
             &stride,
@@ -110,21 +111,16 @@ fn _conv_weight_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_weight_backward_meta(
+    with_sizes!([outs, grad_output, input, weight_sizes, stride, padding, dilation, groups] meta::conv::conv_weight_backward_meta(outs, grad_output, input, weight_sizes, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        input,
-        weight_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
-    if let Some(device) = structured::kernel_device(outs)? {
+        "_conv_weight_backward",
+        &[("grad_output", &grad_output), ("input", &input)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;
-        CONV_WEIGHT_BACKWARD_KERNEL.get(device)?(
+        CONV_WEIGHT_BACKWARD_KERNEL.get(key)?(
             grad_output,
             input,
             &stride,
@@ -137,11 +133,11 @@ fn _conv_weight_backward_run(
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(CONV_FORWARD_KERNEL.get(device).err());
-    missing.extend(CONV_INPUT_BACKWARD_KERNEL.get(device).err());
-    missing.extend(CONV_WEIGHT_BACKWARD_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("conv_forward_kernel").missing(key, &CONV_FORWARD_KERNEL));
+    missing.extend(Serves::dense("conv_input_backward_kernel").missing(key, &CONV_INPUT_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("conv_weight_backward_kernel").missing(key, &CONV_WEIGHT_BACKWARD_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -221,20 +217,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_conv_forward",
         &handles::_CONV_FORWARD,
-        BACKENDS,
+        Serves::dense("conv_forward_kernel"),
         |_, (input, weight, bias, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
             _conv_forward_run(&mut outs, input, weight, bias, stride, padding, dilation, groups)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_conv_input_backward",
         &handles::_CONV_INPUT_BACKWARD,
-        BACKENDS,
+        Serves::dense("conv_input_backward_kernel"),
         |_, (grad_output, weight, input_sizes, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
             _conv_input_backward_run(
@@ -250,10 +246,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_conv_weight_backward",
         &handles::_CONV_WEIGHT_BACKWARD,
-        BACKENDS,
+        Serves::dense("conv_weight_backward_kernel"),
         |_, (grad_output, input, weight_sizes, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
             _conv_weight_backward_run(

@@ -3,15 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, BACKEND_SELECT, EXPLICIT, IMPLICIT, KERNEL_BACKENDS};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -81,26 +83,26 @@ fn arange_start_out_run(
     end: &Scalar,
     step: &Scalar,
 ) -> Result<()> {
-    meta::factory::arange_meta(outs, start, end, step)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ARANGE_KERNEL.get(device)?(start, step, &outs.outputs()?)?;
+    with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
+    if let Some(key) = operands::kernel_key(outs, "arange", &[])? {
+        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
-    meta::factory::linspace_meta(outs, start, end, steps)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LINSPACE_KERNEL.get(device)?(start, end, steps, &outs.outputs()?)?;
+    with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
+    if let Some(key) = operands::kernel_key(outs, "linspace", &[])? {
+        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(ARANGE_KERNEL.get(device).err());
-    missing.extend(LINSPACE_KERNEL.get(device).err());
-    missing.extend(LOCAL_SCALAR_DENSE_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("arange_kernel").missing(key, &ARANGE_KERNEL));
+    missing.extend(Serves::dense("linspace_kernel").missing(key, &LINSPACE_KERNEL));
+    missing.extend(Serves::dense("local_scalar_dense_kernel").missing(key, &LOCAL_SCALAR_DENSE_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -113,6 +115,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_memory_format(size, dtype, layout, device, pin_memory, memory_format)
         },
     )?;
+    registrar.fall_through("empty.memory_format", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "empty.memory_format",
         &handles::EMPTY_MEMORY_FORMAT,
@@ -140,6 +143,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_strided(size, stride, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("empty_strided", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "empty_strided",
         &handles::EMPTY_STRIDED,
@@ -164,6 +168,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_like(self_, dtype, layout, device, pin_memory, memory_format)
         },
     )?;
+    registrar.fall_through("empty_like", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "new_empty",
         &handles::NEW_EMPTY,
@@ -172,6 +177,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::new_empty(self_, size, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("new_empty", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "new_empty_strided",
         &handles::NEW_EMPTY_STRIDED,
@@ -180,6 +186,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::new_empty_strided(self_, size, stride, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("new_empty_strided", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "zeros",
         &handles::ZEROS,
@@ -440,10 +447,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "arange.start_out",
         &handles::ARANGE_START_OUT,
-        BACKENDS,
+        Serves::dense("arange_kernel"),
         |_, (start, end, step, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             arange_start_out_run(&mut outs, start, end, step)?;
@@ -559,10 +566,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "linspace.out",
         &handles::LINSPACE_OUT,
-        BACKENDS,
+        Serves::dense("linspace_kernel"),
         |_, (start, end, steps, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             linspace_out_run(&mut outs, start, end, steps)?;
@@ -635,12 +642,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("copy_", &handles::COPY_, EXPLICIT, |_, (self_, src, non_blocking)| {
         composite::factory::copy_(self_, src, non_blocking)
     })?;
+    registrar.fall_through("copy_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement("_copy_from", &handles::_COPY_FROM, EXPLICIT, |_, (self_, dst, non_blocking)| {
         composite::factory::_copy_from(self_, dst, non_blocking)
     })?;
     registrar.implement("clone", &handles::CLONE, EXPLICIT, |_, (self_, memory_format)| {
         composite::factory::clone(self_, memory_format)
     })?;
+    registrar.fall_through("clone", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent(
         "contiguous",
         &handles::CONTIGUOUS,
@@ -663,6 +672,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
+    registrar.fall_through("_to_copy", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent(
         "to.dtype_layout",
         &handles::TO_DTYPE_LAYOUT,
@@ -710,6 +720,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("resize_", &handles::RESIZE_, EXPLICIT, |_, (self_, size, memory_format)| {
         composite::factory::resize_(self_, size, memory_format)
     })?;
+    registrar.fall_through("resize_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "set_.source_Storage_storage_offset",
         &handles::SET__SOURCE_STORAGE_STORAGE_OFFSET,
@@ -724,20 +735,28 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
+    registrar.fall_through(
+        "set_.source_Storage_storage_offset",
+        &[DispatchKey::Conjugate, DispatchKey::Negative],
+    )?;
     registrar.implement(
         "set_.source_Tensor",
         &handles::SET__SOURCE_TENSOR,
         EXPLICIT,
         |_, (self_, source)| composite::factory::set__source_tensor(self_, source),
     )?;
+    registrar.fall_through("set_.source_Tensor", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent("item", &handles::ITEM, IMPLICIT, |_, (self_,)| {
         composite::factory::item(self_)
     })?;
-    registrar.implement(
+    registrar.kernel(
         "_local_scalar_dense",
         &handles::_LOCAL_SCALAR_DENSE,
-        KERNEL_BACKENDS,
-        |_, (self_,)| LOCAL_SCALAR_DENSE_KERNEL.get(self_.device().device_type())?(self_),
-    )?;
+        Serves::dense("local_scalar_dense_kernel"),
+        |keyset, (self_,)| {
+            operands::check_operands("_local_scalar_dense", &[("self", &self_)])?;
+            LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+        },
+    );
     Ok(())
 }

@@ -3,24 +3,32 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Tensor};
+use c10::{DispatchKey, Error, Result, Tensor};
 use iter::DispatchStub;
 
 use crate::composite;
 use crate::gen::handles;
-use crate::registrar::{Registrar, IMPLICIT, KERNEL_BACKENDS};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::_foreach_add.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &[]),
 ("aten::_foreach_add_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &[]),
+("aten::_foreach_add.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &[]),
 ("aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", &[]),
 ("aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()", &[]),
+("aten::_foreach_add.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()", &[]),
 ("aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &[]),
 ("aten::_foreach_mul_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &[]),
+("aten::_foreach_mul.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &[]),
+("aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", &[]),
 ("aten::_foreach_mul_.Tensor(Tensor(a!)[] self, Tensor other) -> ()", &[]),
+("aten::_foreach_mul.Tensor_out(Tensor[] self, Tensor other, *, Tensor(a!)[] out) -> ()", &[]),
 ("aten::_foreach_neg(Tensor[] self) -> Tensor[]", &[]),
+("aten::_foreach_neg_(Tensor(a!)[] self) -> ()", &[]),
+("aten::_foreach_neg.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &[]),
 ("aten::_foreach_zero_(Tensor(a!)[] self) -> ()", &[]),
 ("aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &[]),
 ("aten::_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &[]),
@@ -43,9 +51,9 @@ static FUSED_SGD_KERNEL: DispatchStub<
     ) -> Result<()>,
 > = DispatchStub::new("fused_sgd_kernel");
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(FUSED_SGD_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("fused_sgd_kernel").missing(key, &FUSED_SGD_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -62,6 +70,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_add__scalar(self_, scalar),
     )?;
+    registrar.implement(
+        "_foreach_add.Scalar_out",
+        &handles::_FOREACH_ADD_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_add",
+                out,
+                &composite::foreach::_foreach_add_scalar(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
     registrar.implement_transparent(
         "_foreach_add.List",
         &handles::_FOREACH_ADD_LIST,
@@ -73,6 +94,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::_FOREACH_ADD__LIST,
         IMPLICIT,
         |_, (self_, other, alpha)| composite::foreach::_foreach_add__list(self_, other, alpha),
+    )?;
+    registrar.implement(
+        "_foreach_add.List_out",
+        &handles::_FOREACH_ADD_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, alpha, out)| {
+            structured::write_list(
+                "_foreach_add",
+                out,
+                &composite::foreach::_foreach_add_list(self_, other, alpha)?,
+                structured::write_out,
+            )
+        },
     )?;
     registrar.implement_transparent(
         "_foreach_mul.Scalar",
@@ -86,14 +120,57 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_, scalar)| composite::foreach::_foreach_mul__scalar(self_, scalar),
     )?;
+    registrar.implement(
+        "_foreach_mul.Scalar_out",
+        &handles::_FOREACH_MUL_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_mul",
+                out,
+                &composite::foreach::_foreach_mul_scalar(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_mul.Tensor",
+        &handles::_FOREACH_MUL_TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::foreach::_foreach_mul_tensor(self_, other),
+    )?;
     registrar.implement_transparent(
         "_foreach_mul_.Tensor",
         &handles::_FOREACH_MUL__TENSOR,
         IMPLICIT,
         |_, (self_, other)| composite::foreach::_foreach_mul__tensor(self_, other),
     )?;
+    registrar.implement(
+        "_foreach_mul.Tensor_out",
+        &handles::_FOREACH_MUL_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_mul",
+                out,
+                &composite::foreach::_foreach_mul_tensor(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
     registrar.implement_transparent("_foreach_neg", &handles::_FOREACH_NEG, IMPLICIT, |_, (self_,)| {
         composite::foreach::_foreach_neg(self_)
+    })?;
+    registrar.implement_transparent("_foreach_neg_", &handles::_FOREACH_NEG_, IMPLICIT, |_, (self_,)| {
+        composite::foreach::_foreach_neg_(self_)
+    })?;
+    registrar.implement("_foreach_neg.out", &handles::_FOREACH_NEG_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list(
+            "_foreach_neg",
+            out,
+            &composite::foreach::_foreach_neg(self_)?,
+            structured::write_out,
+        )
     })?;
     registrar.implement_transparent(
         "_foreach_zero_",
@@ -101,11 +178,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_,)| composite::foreach::_foreach_zero_(self_),
     )?;
-    registrar.implement(
+    registrar.kernel(
         "_fused_sgd_",
         &handles::_FUSED_SGD_,
-        KERNEL_BACKENDS,
-        |_,
+        Serves::dense("fused_sgd_kernel"),
+        |keyset,
          (
             self_,
             grads,
@@ -120,7 +197,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            FUSED_SGD_KERNEL.get(structured::list_device(self_))?(
+            operands::check_operands(
+                "_fused_sgd",
+                &[
+                    ("self", &self_),
+                    ("grads", &grads),
+                    ("momentum_buffer_list", &momentum_buffer_list),
+                    ("grad_scale", &grad_scale),
+                    ("found_inf", &found_inf),
+                ],
+            )?;
+            FUSED_SGD_KERNEL.get(keyset.highest_priority_type_id())?(
                 self_,
                 grads,
                 momentum_buffer_list,
@@ -135,7 +222,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 found_inf,
             )
         },
-    )?;
+    );
     registrar.implement_transparent(
         "_fused_sgd_.tensor_lr",
         &handles::_FUSED_SGD__TENSOR_LR,

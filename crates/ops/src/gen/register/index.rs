@@ -3,15 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT, KERNEL_BACKENDS};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -69,9 +71,9 @@ static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<(
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
 
 fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
-    let plan = meta::index::index_meta(outs, self_, indices)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        INDEX_KERNEL.get(device)?(&plan, &outs.outputs()?)?;
+    let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
+    if let Some(key) = operands::kernel_key(outs, "index", &[("self", &self_), ("indices", &indices)])? {
+        INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -84,17 +86,21 @@ fn _index_put_impl__run(
     accumulate: bool,
     unsafe_: bool,
 ) -> Result<()> {
-    let plan = meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        INDEX_PUT_KERNEL.get(device)?(&plan, accumulate, &outs.outputs()?)?;
+    let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_index_put_impl",
+        &[("self", &self_), ("indices", &indices), ("values", &values)],
+    )? {
+        INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
-    meta::index::index_select_meta(outs, self_, dim, index)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        INDEX_SELECT_KERNEL.get(device)?(self_, dim, index, &outs.outputs()?)?;
+    with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
+    if let Some(key) = operands::kernel_key(outs, "index_select", &[("self", &self_), ("index", &index)])? {
+        INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -107,10 +113,12 @@ fn index_add_run(
     source: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::index::index_add_meta(outs, self_, dim, index, source, alpha)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, index, source, alpha] meta::index::index_add_meta(outs, self_, dim, index, source, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "index_add", &[("self", &self_), ("index", &index), ("source", &source)])?
+    {
         structured::init_from(self_, outs)?;
-        INDEX_ADD_KERNEL.get(device)?(dim, index, source, alpha, &outs.outputs()?)?;
+        INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -122,9 +130,9 @@ fn gather_run(
     index: &Tensor,
     sparse_grad: bool,
 ) -> Result<()> {
-    meta::index::gather_meta(outs, self_, dim, index, sparse_grad)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        GATHER_KERNEL.get(device)?(self_, dim, index, &outs.outputs()?)?;
+    with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
+    if let Some(key) = operands::kernel_key(outs, "gather", &[("self", &self_), ("index", &index)])? {
+        GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -136,10 +144,12 @@ fn scatter_src_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_meta(outs, self_, dim, index, src)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_meta(outs, self_, dim, index, src))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
-        SCATTER_KERNEL.get(device)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -151,10 +161,10 @@ fn scatter_value_run(
     index: &Tensor,
     value: &Scalar,
 ) -> Result<()> {
-    meta::index::scatter_value_meta(outs, self_, dim, index, value)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
+    if let Some(key) = operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index)])? {
         structured::init_from(self_, outs)?;
-        SCATTER_VALUE_KERNEL.get(device)?(dim, index, value, &outs.outputs()?)?;
+        SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -166,10 +176,12 @@ fn scatter_add_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_add_meta(outs, self_, dim, index, src)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_add_meta(outs, self_, dim, index, src))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter_add", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
-        SCATTER_ADD_KERNEL.get(device)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -181,38 +193,49 @@ fn masked_fill__scalar_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::index::masked_fill_meta(outs, self_, mask, value)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MASKED_FILL_KERNEL.get(device)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        MASKED_FILL_KERNEL.get(key)?(&plan, value)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(GATHER_KERNEL.get(device).err());
-    missing.extend(INDEX_ADD_KERNEL.get(device).err());
-    missing.extend(INDEX_KERNEL.get(device).err());
-    missing.extend(INDEX_PUT_KERNEL.get(device).err());
-    missing.extend(INDEX_SELECT_KERNEL.get(device).err());
-    missing.extend(MASKED_FILL_KERNEL.get(device).err());
-    missing.extend(NONZERO_KERNEL.get(device).err());
-    missing.extend(SCATTER_ADD_KERNEL.get(device).err());
-    missing.extend(SCATTER_KERNEL.get(device).err());
-    missing.extend(SCATTER_VALUE_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("gather_kernel").missing(key, &GATHER_KERNEL));
+    missing.extend(Serves::dense("index_add_kernel").missing(key, &INDEX_ADD_KERNEL));
+    missing.extend(Serves::dense("index_kernel").missing(key, &INDEX_KERNEL));
+    missing.extend(Serves::dense("index_put_kernel").missing(key, &INDEX_PUT_KERNEL));
+    missing.extend(Serves::dense("index_select_kernel").missing(key, &INDEX_SELECT_KERNEL));
+    missing.extend(Serves::dense("masked_fill_kernel").missing(key, &MASKED_FILL_KERNEL));
+    missing.extend(Serves::dense("nonzero_kernel").missing(key, &NONZERO_KERNEL));
+    missing.extend(Serves::dense("scatter_add_kernel").missing(key, &SCATTER_ADD_KERNEL));
+    missing.extend(Serves::dense("scatter_kernel").missing(key, &SCATTER_KERNEL));
+    missing.extend(Serves::dense("scatter_value_kernel").missing(key, &SCATTER_VALUE_KERNEL));
 }
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement("index.Tensor", &handles::INDEX_TENSOR, BACKENDS, |_, (self_, indices)| {
-        let mut outs = StructuredOutputs::functional(1);
-        index_tensor_run(&mut outs, self_, indices)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "index.Tensor",
+        &handles::INDEX_TENSOR,
+        Serves::dense("index_kernel"),
+        |_, (self_, indices)| {
+            let mut outs = StructuredOutputs::functional(1);
+            index_tensor_run(&mut outs, self_, indices)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "index.Tensor_out",
         &handles::INDEX_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("index_kernel"),
         |_, (self_, indices, out)| {
+            operands::overlaps(
+                &[out],
+                "index",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("indices", &indices)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_tensor_run(&mut outs, self_, indices)?;
             Ok(out.clone())
@@ -234,160 +257,236 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::index::index_put_(self_, indices, values, accumulate)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_index_put_impl_",
         &handles::_INDEX_PUT_IMPL_,
-        BACKENDS,
+        Serves::dense("index_put_kernel"),
         |_, (self_, indices, values, accumulate, unsafe_)| {
+            operands::overlaps(
+                &[self_],
+                "_index_put_impl",
+                operands::Overlap::Refuse,
+                &[("indices", &indices), ("values", &values)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             _index_put_impl__run(&mut outs, self_, indices, values, accumulate, unsafe_)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement("index_select", &handles::INDEX_SELECT, BACKENDS, |_, (self_, dim, index)| {
-        let mut outs = StructuredOutputs::functional(1);
-        index_select_run(&mut outs, self_, dim, index)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "index_select",
+        &handles::INDEX_SELECT,
+        Serves::dense("index_select_kernel"),
+        |_, (self_, dim, index)| {
+            let mut outs = StructuredOutputs::functional(1);
+            index_select_run(&mut outs, self_, dim, index)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "index_select.out",
         &handles::INDEX_SELECT_OUT,
-        BACKENDS,
+        Serves::dense("index_select_kernel"),
         |_, (self_, dim, index, out)| {
+            operands::overlaps(
+                &[out],
+                "index_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_select_run(&mut outs, self_, dim, index)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "index_add",
         &handles::INDEX_ADD,
-        BACKENDS,
+        Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "index_add_",
         &handles::INDEX_ADD_,
-        BACKENDS,
+        Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha)| {
+            operands::overlaps(
+                &[self_],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "index_add.out",
         &handles::INDEX_ADD_OUT,
-        BACKENDS,
+        Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha, out)| {
+            operands::overlaps(
+                &[out],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("gather", &handles::GATHER, BACKENDS, |_, (self_, dim, index, sparse_grad)| {
-        let mut outs = StructuredOutputs::functional(1);
-        gather_run(&mut outs, self_, dim, index, sparse_grad)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "gather",
+        &handles::GATHER,
+        Serves::dense("gather_kernel"),
+        |_, (self_, dim, index, sparse_grad)| {
+            let mut outs = StructuredOutputs::functional(1);
+            gather_run(&mut outs, self_, dim, index, sparse_grad)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "gather.out",
         &handles::GATHER_OUT,
-        BACKENDS,
+        Serves::dense("gather_kernel"),
         |_, (self_, dim, index, sparse_grad, out)| {
+            operands::overlaps(
+                &[out],
+                "gather",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             gather_run(&mut outs, self_, dim, index, sparse_grad)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("scatter.src", &handles::SCATTER_SRC, BACKENDS, |_, (self_, dim, index, src)| {
-        let mut outs = StructuredOutputs::functional(1);
-        scatter_src_run(&mut outs, self_, dim, index, src)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "scatter.src",
+        &handles::SCATTER_SRC,
+        Serves::dense("scatter_kernel"),
+        |_, (self_, dim, index, src)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_src_run(&mut outs, self_, dim, index, src)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "scatter_.src",
         &handles::SCATTER__SRC,
-        BACKENDS,
+        Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "scatter.src_out",
         &handles::SCATTER_SRC_OUT,
-        BACKENDS,
+        Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "scatter.value",
         &handles::SCATTER_VALUE,
-        BACKENDS,
+        Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "scatter_.value",
         &handles::SCATTER__VALUE,
-        BACKENDS,
+        Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value)| {
+            operands::overlaps(&[self_], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "scatter.value_out",
         &handles::SCATTER_VALUE_OUT,
-        BACKENDS,
+        Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value, out)| {
+            operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("scatter_add", &handles::SCATTER_ADD, BACKENDS, |_, (self_, dim, index, src)| {
-        let mut outs = StructuredOutputs::functional(1);
-        scatter_add_run(&mut outs, self_, dim, index, src)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "scatter_add",
+        &handles::SCATTER_ADD,
+        Serves::dense("scatter_add_kernel"),
+        |_, (self_, dim, index, src)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_add_run(&mut outs, self_, dim, index, src)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "scatter_add_",
         &handles::SCATTER_ADD_,
-        BACKENDS,
+        Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "scatter_add.out",
         &handles::SCATTER_ADD_OUT,
-        BACKENDS,
+        Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "masked_fill_.Scalar",
         &handles::MASKED_FILL__SCALAR,
-        BACKENDS,
+        Serves::dense("masked_fill_kernel"),
         |_, (self_, mask, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             masked_fill__scalar_run(&mut outs, self_, mask, value)?;
@@ -420,15 +519,28 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::MASKED_SELECT_OUT,
         EXPLICIT,
         |_, (self_, mask, out)| {
+            operands::overlaps(
+                &[out],
+                "masked_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("mask", &mask)],
+            )?;
             structured::write_out("masked_select", out, &composite::index::masked_select(self_, mask)?)
         },
     )?;
-    registrar.implement("nonzero", &handles::NONZERO, KERNEL_BACKENDS, |_, (self_,)| {
-        NONZERO_KERNEL.get(self_.device().device_type())?(self_)
-    })?;
-    registrar.implement("nonzero.out", &handles::NONZERO_OUT, KERNEL_BACKENDS, |keyset, (self_, out)| {
-        structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
-    })?;
+    registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
+        operands::check_operands("nonzero", &[("self", &self_)])?;
+        NONZERO_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+    });
+    registrar.kernel(
+        "nonzero.out",
+        &handles::NONZERO_OUT,
+        Serves::dense("nonzero_kernel"),
+        |keyset, (self_, out)| {
+            operands::overlaps(&[out], "nonzero", operands::Overlap::Refuse, &[("self", &self_)])?;
+            structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
+        },
+    );
     registrar.implement_transparent("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {
         composite::index::nonzero_numpy(self_)
     })?;

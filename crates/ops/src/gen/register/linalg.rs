@@ -3,14 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -47,9 +50,9 @@ static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("dot_kernel");
 
 fn mm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::mm_meta(outs, self_, mat2)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MM_KERNEL.get(device)?(self_, mat2, &outs.outputs()?)?;
+    with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
+    if let Some(key) = operands::kernel_key(outs, "mm", &[("self", &self_), ("mat2", &mat2)])? {
+        MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -62,18 +65,20 @@ fn addmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, mat1, mat2, beta, alpha] meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "addmm", &[("self", &self_), ("mat1", &mat1), ("mat2", &mat2)])?
+    {
         structured::init_from(self_, outs)?;
-        ADDMM_KERNEL.get(device)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
+        ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn bmm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::bmm_meta(outs, self_, mat2)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BMM_KERNEL.get(device)?(self_, mat2, &outs.outputs()?)?;
+    with_sizes!([outs, self_, mat2] meta::linalg::bmm_meta(outs, self_, mat2))?;
+    if let Some(key) = operands::kernel_key(outs, "bmm", &[("self", &self_), ("mat2", &mat2)])? {
+        BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -86,98 +91,184 @@ fn baddbmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, self_, batch1, batch2, beta, alpha] meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "baddbmm", &[("self", &self_), ("batch1", &batch1), ("batch2", &batch2)])?
+    {
         structured::init_from(self_, outs)?;
-        BADDBMM_KERNEL.get(device)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
+        BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
-    meta::linalg::dot_meta(outs, self_, tensor)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        DOT_KERNEL.get(device)?(self_, tensor, &outs.outputs()?)?;
+    with_sizes!([outs, self_, tensor] meta::linalg::dot_meta(outs, self_, tensor))?;
+    if let Some(key) = operands::kernel_key(outs, "dot", &[("self", &self_), ("tensor", &tensor)])? {
+        DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(ADDMM_KERNEL.get(device).err());
-    missing.extend(BADDBMM_KERNEL.get(device).err());
-    missing.extend(BMM_KERNEL.get(device).err());
-    missing.extend(DOT_KERNEL.get(device).err());
-    missing.extend(MM_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("addmm_kernel").missing(key, &ADDMM_KERNEL));
+    missing.extend(Serves::dense("baddbmm_kernel").missing(key, &BADDBMM_KERNEL));
+    missing.extend(Serves::dense("bmm_kernel").missing(key, &BMM_KERNEL));
+    missing.extend(Serves::dense("dot_kernel").missing(key, &DOT_KERNEL));
+    missing.extend(Serves::dense("mm_kernel").missing(key, &MM_KERNEL));
 }
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement("mm", &handles::MM, BACKENDS, |_, (self_, mat2)| {
+    registrar.structured("mm", &handles::MM, Serves::dense("mm_kernel"), |_, (self_, mat2)| {
         let mut outs = StructuredOutputs::functional(1);
         mm_run(&mut outs, self_, mat2)?;
         outs.take(0)
     })?;
-    registrar.implement("mm.out", &handles::MM_OUT, BACKENDS, |_, (self_, mat2, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        mm_run(&mut outs, self_, mat2)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("addmm", &handles::ADDMM, BACKENDS, |_, (self_, mat1, mat2, beta, alpha)| {
-        let mut outs = StructuredOutputs::functional(1);
-        addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
-        outs.take(0)
-    })?;
-    registrar.implement("addmm_", &handles::ADDMM_, BACKENDS, |_, (self_, mat1, mat2, beta, alpha)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "mm.out",
+        &handles::MM_OUT,
+        Serves::dense("mm_kernel"),
+        |keyset, (self_, mat2, out)| {
+            if operands::overlaps(
+                &[out],
+                "mm",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("mat2", &mat2)],
+            )? {
+                return structured::write_out("mm", out, &redispatch::mm(keyset, self_, mat2)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            mm_run(&mut outs, self_, mat2)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "addmm",
+        &handles::ADDMM,
+        Serves::dense("addmm_kernel"),
+        |_, (self_, mat1, mat2, beta, alpha)| {
+            let mut outs = StructuredOutputs::functional(1);
+            addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "addmm_",
+        &handles::ADDMM_,
+        Serves::dense("addmm_kernel"),
+        |keyset, (self_, mat1, mat2, beta, alpha)| {
+            if operands::overlaps(
+                &[self_],
+                "addmm",
+                operands::Overlap::Separate,
+                &[("mat1", &mat1), ("mat2", &mat2)],
+            )? {
+                return structured::write_inplace(
+                    "addmm_",
+                    self_,
+                    &redispatch::addmm(keyset, self_, mat1, mat2, beta, alpha)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "addmm.out",
         &handles::ADDMM_OUT,
-        BACKENDS,
-        |_, (self_, mat1, mat2, beta, alpha, out)| {
+        Serves::dense("addmm_kernel"),
+        |keyset, (self_, mat1, mat2, beta, alpha, out)| {
+            if operands::overlaps(
+                &[out],
+                "addmm",
+                operands::Overlap::Separate,
+                &[("mat1", &mat1), ("mat2", &mat2)],
+            )? {
+                return structured::write_out(
+                    "addmm",
+                    out,
+                    &redispatch::addmm(keyset, self_, mat1, mat2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("bmm", &handles::BMM, BACKENDS, |_, (self_, mat2)| {
+    registrar.structured("bmm", &handles::BMM, Serves::dense("bmm_kernel"), |_, (self_, mat2)| {
         let mut outs = StructuredOutputs::functional(1);
         bmm_run(&mut outs, self_, mat2)?;
         outs.take(0)
     })?;
-    registrar.implement("bmm.out", &handles::BMM_OUT, BACKENDS, |_, (self_, mat2, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        bmm_run(&mut outs, self_, mat2)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "bmm.out",
+        &handles::BMM_OUT,
+        Serves::dense("bmm_kernel"),
+        |keyset, (self_, mat2, out)| {
+            if operands::overlaps(
+                &[out],
+                "bmm",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("mat2", &mat2)],
+            )? {
+                return structured::write_out("bmm", out, &redispatch::bmm(keyset, self_, mat2)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            bmm_run(&mut outs, self_, mat2)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
         "baddbmm",
         &handles::BADDBMM,
-        BACKENDS,
+        Serves::dense("baddbmm_kernel"),
         |_, (self_, batch1, batch2, beta, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "baddbmm_",
         &handles::BADDBMM_,
-        BACKENDS,
-        |_, (self_, batch1, batch2, beta, alpha)| {
+        Serves::dense("baddbmm_kernel"),
+        |keyset, (self_, batch1, batch2, beta, alpha)| {
+            if operands::overlaps(
+                &[self_],
+                "baddbmm",
+                operands::Overlap::Separate,
+                &[("batch1", &batch1), ("batch2", &batch2)],
+            )? {
+                return structured::write_inplace(
+                    "baddbmm_",
+                    self_,
+                    &redispatch::baddbmm(keyset, self_, batch1, batch2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::inplace(self_);
             baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "baddbmm.out",
         &handles::BADDBMM_OUT,
-        BACKENDS,
-        |_, (self_, batch1, batch2, beta, alpha, out)| {
+        Serves::dense("baddbmm_kernel"),
+        |keyset, (self_, batch1, batch2, beta, alpha, out)| {
+            if operands::overlaps(
+                &[out],
+                "baddbmm",
+                operands::Overlap::Separate,
+                &[("batch1", &batch1), ("batch2", &batch2)],
+            )? {
+                return structured::write_out(
+                    "baddbmm",
+                    out,
+                    &redispatch::baddbmm(keyset, self_, batch1, batch2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(out.clone())
@@ -187,16 +278,29 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("mv.out", &handles::MV_OUT, EXPLICIT, |_, (self_, vec, out)| {
         structured::write_out("mv", out, &composite::linalg::mv(self_, vec)?)
     })?;
-    registrar.implement("dot", &handles::DOT, BACKENDS, |_, (self_, tensor)| {
+    registrar.structured("dot", &handles::DOT, Serves::dense("dot_kernel"), |_, (self_, tensor)| {
         let mut outs = StructuredOutputs::functional(1);
         dot_run(&mut outs, self_, tensor)?;
         outs.take(0)
     })?;
-    registrar.implement("dot.out", &handles::DOT_OUT, BACKENDS, |_, (self_, tensor, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        dot_run(&mut outs, self_, tensor)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "dot.out",
+        &handles::DOT_OUT,
+        Serves::dense("dot_kernel"),
+        |keyset, (self_, tensor, out)| {
+            if operands::overlaps(
+                &[out],
+                "dot",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("tensor", &tensor)],
+            )? {
+                return structured::write_out("dot", out, &redispatch::dot(keyset, self_, tensor)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            dot_run(&mut outs, self_, tensor)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("outer", &handles::OUTER, IMPLICIT, |_, (self_, vec2)| {
         composite::linalg::outer(self_, vec2)
     })?;

@@ -3,14 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -41,9 +44,13 @@ fn nll_loss_forward_run(
     reduction: i64,
     ignore_index: &SymInt,
 ) -> Result<()> {
-    meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        NLL_LOSS_FORWARD_KERNEL.get(device)?(
+    with_sizes!([outs, self_, target, weight, ignore_index] meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "nll_loss_forward",
+        &[("self", &self_), ("target", &target), ("weight", &weight)],
+    )? {
+        NLL_LOSS_FORWARD_KERNEL.get(key)?(
             self_,
             target,
             weight,
@@ -65,18 +72,19 @@ fn nll_loss_backward_run(
     ignore_index: &SymInt,
     total_weight: &Tensor,
 ) -> Result<()> {
-    meta::loss::nll_loss_backward_meta(
+    with_sizes!([outs, grad_output, self_, target, weight, ignore_index, total_weight] meta::loss::nll_loss_backward_meta(outs, grad_output, self_, target, weight, reduction, ignore_index, total_weight))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        self_,
-        target,
-        weight,
-        reduction,
-        ignore_index,
-        total_weight,
-    )?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        NLL_LOSS_BACKWARD_KERNEL.get(device)?(
+        "nll_loss_backward",
+        &[
+            ("grad_output", &grad_output),
+            ("self", &self_),
+            ("target", &target),
+            ("weight", &weight),
+            ("total_weight", &total_weight),
+        ],
+    )? {
+        NLL_LOSS_BACKWARD_KERNEL.get(key)?(
             grad_output,
             target,
             weight,
@@ -89,28 +97,28 @@ fn nll_loss_backward_run(
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(NLL_LOSS_BACKWARD_KERNEL.get(device).err());
-    missing.extend(NLL_LOSS_FORWARD_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("nll_loss_backward_kernel").missing(key, &NLL_LOSS_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("nll_loss_forward_kernel").missing(key, &NLL_LOSS_FORWARD_KERNEL));
 }
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement(
+    registrar.structured(
         "nll_loss_forward",
         &handles::NLL_LOSS_FORWARD,
-        BACKENDS,
+        Serves::dense("nll_loss_forward_kernel"),
         |_, (self_, target, weight, reduction, ignore_index)| {
             let mut outs = StructuredOutputs::functional(2);
             nll_loss_forward_run(&mut outs, self_, target, weight, reduction, ignore_index)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "nll_loss_backward",
         &handles::NLL_LOSS_BACKWARD,
-        BACKENDS,
+        Serves::dense("nll_loss_backward_kernel"),
         |_, (grad_output, self_, target, weight, reduction, ignore_index, total_weight)| {
             let mut outs = StructuredOutputs::functional(1);
             nll_loss_backward_run(
@@ -126,11 +134,38 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "nll_loss_backward.grad_input",
         &handles::NLL_LOSS_BACKWARD_GRAD_INPUT,
-        BACKENDS,
-        |_, (grad_output, self_, target, weight, reduction, ignore_index, total_weight, grad_input)| {
+        Serves::dense("nll_loss_backward_kernel"),
+        |keyset, (grad_output, self_, target, weight, reduction, ignore_index, total_weight, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "nll_loss_backward",
+                operands::Overlap::Separate,
+                &[
+                    ("grad_output", &grad_output),
+                    ("self", &self_),
+                    ("target", &target),
+                    ("weight", &weight),
+                    ("total_weight", &total_weight),
+                ],
+            )? {
+                return structured::write_out(
+                    "nll_loss_backward",
+                    grad_input,
+                    &redispatch::nll_loss_backward(
+                        keyset,
+                        grad_output,
+                        self_,
+                        target,
+                        weight,
+                        reduction,
+                        ignore_index,
+                        total_weight,
+                    )?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[grad_input]);
             nll_loss_backward_run(
                 &mut outs,

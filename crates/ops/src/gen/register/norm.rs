@@ -3,14 +3,16 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -31,17 +33,21 @@ fn native_layer_norm_run(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<()> {
-    meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps)?;
-    if let Some(device) = structured::kernel_device(outs)? {
+    with_sizes!([outs, input, normalized_shape, weight, bias] meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "native_layer_norm",
+        &[("input", &input), ("weight", &weight), ("bias", &bias)],
+    )? {
         let normalized_shape = structured::ints(normalized_shape)?;
-        LAYER_NORM_KERNEL.get(device)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
+        LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(LAYER_NORM_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("layer_norm_kernel").missing(key, &LAYER_NORM_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -54,10 +60,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::norm::layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "native_layer_norm",
         &handles::NATIVE_LAYER_NORM,
-        BACKENDS,
+        Serves::dense("layer_norm_kernel"),
         |_, (input, normalized_shape, weight, bias, eps)| {
             let mut outs = StructuredOutputs::functional(3);
             native_layer_norm_run(&mut outs, input, normalized_shape, weight, bias, eps)?;

@@ -3,14 +3,14 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 
 /// The schemas and their tags, in the order of their declarations.
@@ -390,184 +390,184 @@ static FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
 
 fn abs_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::abs_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ABS_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ABS_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn neg_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::neg_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        NEG_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        NEG_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn exp_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "exp", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        EXP_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        EXP_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn expm1_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "expm1", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        EXPM1_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        EXPM1_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn log_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOG_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOG_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn log1p_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log1p", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOG1P_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOG1P_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn sqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sqrt", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SQRT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SQRT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn rsqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "rsqrt", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RSQRT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        RSQRT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn sin_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sin", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SIN_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SIN_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn cos_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "cos", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        COS_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        COS_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn tanh_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "tanh", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        TANH_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        TANH_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn sigmoid_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sigmoid", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SIGMOID_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SIGMOID_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn relu_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::relu_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RELU_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        RELU_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn reciprocal_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "reciprocal", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RECIPROCAL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        RECIPROCAL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn floor_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        FLOOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        FLOOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn ceil_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::ceil_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        CEIL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        CEIL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn trunc_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::trunc_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        TRUNC_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        TRUNC_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn round_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::round_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ROUND_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ROUND_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn sign_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::sign_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SIGN_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SIGN_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn sgn_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "sgn", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SGN_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SGN_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn bitwise_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "bitwise_not", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BITWISE_NOT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BITWISE_NOT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn logical_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_bool_op(outs, "logical_not", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOGICAL_NOT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOGICAL_NOT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn conj_physical_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "conj_physical", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        CONJ_PHYSICAL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        CONJ_PHYSICAL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -579,8 +579,8 @@ fn add_tensor_run(
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::add_meta(outs, self_, other, alpha)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ADD_KERNEL.get(device)?(&plan, alpha)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ADD_KERNEL.get(key)?(&plan, alpha)?;
     }
     outs.finish()
 }
@@ -592,24 +592,24 @@ fn sub_tensor_run(
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::sub_meta(outs, self_, other, alpha)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SUB_KERNEL.get(device)?(&plan, alpha)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SUB_KERNEL.get(key)?(&plan, alpha)?;
     }
     outs.finish()
 }
 
 fn mul_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "mul", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MUL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        MUL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn div_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "div", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        DIV_TRUE_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        DIV_TRUE_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -621,168 +621,168 @@ fn div_tensor_mode_run(
     rounding_mode: Option<&str>,
 ) -> Result<()> {
     let plan = meta::pointwise::div_mode_meta(outs, self_, other, rounding_mode)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        DIV_MODE_KERNEL.get(device)?(&plan, rounding_mode)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode)?;
     }
     outs.finish()
 }
 
 fn floor_divide_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_divide_meta(outs, self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        DIV_FLOOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        DIV_FLOOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn pow_tensor_scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Scalar) -> Result<()> {
     let plan = meta::pointwise::pow_tensor_scalar_meta(outs, self_, exponent)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        POW_TENSOR_SCALAR_KERNEL.get(device)?(&plan, exponent)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent)?;
     }
     outs.finish()
 }
 
 fn pow_tensor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "pow", self_, exponent)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        POW_TENSOR_TENSOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn remainder_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "remainder", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        REMAINDER_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        REMAINDER_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn fmod_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "fmod", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        FMOD_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        FMOD_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn maximum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::maximum_meta(outs, self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MAXIMUM_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        MAXIMUM_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn minimum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::minimum_meta(outs, self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MINIMUM_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        MINIMUM_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "atan2", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ATAN2_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ATAN2_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_and", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BITWISE_AND_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BITWISE_AND_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn bitwise_or_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_or", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BITWISE_OR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BITWISE_OR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn bitwise_xor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BITWISE_XOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BITWISE_XOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn logical_and_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_and", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOGICAL_AND_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOGICAL_AND_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn logical_or_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_or", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOGICAL_OR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOGICAL_OR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn logical_xor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_xor", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOGICAL_XOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LOGICAL_XOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn eq_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "eq", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        EQ_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        EQ_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn ne_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ne", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        NE_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        NE_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn lt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "lt", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn le_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "le", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LE_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LE_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn gt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "gt", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        GT_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        GT_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn ge_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ge", self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        GE_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        GE_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -795,8 +795,8 @@ fn addcmul_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcmul_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ADDCMUL_KERNEL.get(device)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ADDCMUL_KERNEL.get(key)?(&plan, value)?;
     }
     outs.finish()
 }
@@ -809,8 +809,8 @@ fn addcdiv_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcdiv_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ADDCDIV_KERNEL.get(device)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ADDCDIV_KERNEL.get(key)?(&plan, value)?;
     }
     outs.finish()
 }
@@ -822,8 +822,8 @@ fn lerp_scalar_run(
     weight: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_scalar_meta(outs, self_, end, weight)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LERP_SCALAR_KERNEL.get(device)?(&plan, weight)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LERP_SCALAR_KERNEL.get(key)?(&plan, weight)?;
     }
     outs.finish()
 }
@@ -835,8 +835,8 @@ fn lerp_tensor_run(
     weight: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_tensor_meta(outs, self_, end, weight)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LERP_TENSOR_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        LERP_TENSOR_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -848,8 +848,8 @@ fn clamp_run(
     max: Option<&Scalar>,
 ) -> Result<()> {
     let plan = meta::pointwise::clamp_meta(outs, self_, min, max)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        CLAMP_KERNEL.get(device)?(&plan, min, max)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        CLAMP_KERNEL.get(key)?(&plan, min, max)?;
     }
     outs.finish()
 }
@@ -861,8 +861,8 @@ fn where_self_run(
     other: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::where_meta(outs, condition, self_, other)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        WHERE_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        WHERE_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -874,8 +874,8 @@ fn threshold_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_meta(outs, self_, threshold, value)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        THRESHOLD_KERNEL.get(device)?(&plan, threshold, value)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        THRESHOLD_KERNEL.get(key)?(&plan, threshold, value)?;
     }
     outs.finish()
 }
@@ -887,112 +887,112 @@ fn threshold_backward_run(
     threshold: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_backward_meta(outs, grad_output, self_, threshold)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        THRESHOLD_BACKWARD_KERNEL.get(device)?(&plan, threshold)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)?;
     }
     outs.finish()
 }
 
 fn sigmoid_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "sigmoid_backward", grad_output, output)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SIGMOID_BACKWARD_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SIGMOID_BACKWARD_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn tanh_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "tanh_backward", grad_output, output)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        TANH_BACKWARD_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        TANH_BACKWARD_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn fill__scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, value: &Scalar) -> Result<()> {
     let plan = meta::presets::fill_op(outs, "fill", self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        FILL_KERNEL.get(device)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        FILL_KERNEL.get(key)?(&plan, value)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(ABS_KERNEL.get(device).err());
-    missing.extend(ADDCDIV_KERNEL.get(device).err());
-    missing.extend(ADDCMUL_KERNEL.get(device).err());
-    missing.extend(ADD_KERNEL.get(device).err());
-    missing.extend(ATAN2_KERNEL.get(device).err());
-    missing.extend(BITWISE_AND_KERNEL.get(device).err());
-    missing.extend(BITWISE_NOT_KERNEL.get(device).err());
-    missing.extend(BITWISE_OR_KERNEL.get(device).err());
-    missing.extend(BITWISE_XOR_KERNEL.get(device).err());
-    missing.extend(CEIL_KERNEL.get(device).err());
-    missing.extend(CLAMP_KERNEL.get(device).err());
-    missing.extend(CONJ_PHYSICAL_KERNEL.get(device).err());
-    missing.extend(COS_KERNEL.get(device).err());
-    missing.extend(DIV_FLOOR_KERNEL.get(device).err());
-    missing.extend(DIV_MODE_KERNEL.get(device).err());
-    missing.extend(DIV_TRUE_KERNEL.get(device).err());
-    missing.extend(EQ_KERNEL.get(device).err());
-    missing.extend(EXPM1_KERNEL.get(device).err());
-    missing.extend(EXP_KERNEL.get(device).err());
-    missing.extend(FILL_KERNEL.get(device).err());
-    missing.extend(FLOOR_KERNEL.get(device).err());
-    missing.extend(FMOD_KERNEL.get(device).err());
-    missing.extend(GE_KERNEL.get(device).err());
-    missing.extend(GT_KERNEL.get(device).err());
-    missing.extend(LERP_SCALAR_KERNEL.get(device).err());
-    missing.extend(LERP_TENSOR_KERNEL.get(device).err());
-    missing.extend(LE_KERNEL.get(device).err());
-    missing.extend(LOG1P_KERNEL.get(device).err());
-    missing.extend(LOGICAL_AND_KERNEL.get(device).err());
-    missing.extend(LOGICAL_NOT_KERNEL.get(device).err());
-    missing.extend(LOGICAL_OR_KERNEL.get(device).err());
-    missing.extend(LOGICAL_XOR_KERNEL.get(device).err());
-    missing.extend(LOG_KERNEL.get(device).err());
-    missing.extend(LT_KERNEL.get(device).err());
-    missing.extend(MAXIMUM_KERNEL.get(device).err());
-    missing.extend(MINIMUM_KERNEL.get(device).err());
-    missing.extend(MUL_KERNEL.get(device).err());
-    missing.extend(NEG_KERNEL.get(device).err());
-    missing.extend(NE_KERNEL.get(device).err());
-    missing.extend(POW_TENSOR_SCALAR_KERNEL.get(device).err());
-    missing.extend(POW_TENSOR_TENSOR_KERNEL.get(device).err());
-    missing.extend(RECIPROCAL_KERNEL.get(device).err());
-    missing.extend(RELU_KERNEL.get(device).err());
-    missing.extend(REMAINDER_KERNEL.get(device).err());
-    missing.extend(ROUND_KERNEL.get(device).err());
-    missing.extend(RSQRT_KERNEL.get(device).err());
-    missing.extend(SGN_KERNEL.get(device).err());
-    missing.extend(SIGMOID_BACKWARD_KERNEL.get(device).err());
-    missing.extend(SIGMOID_KERNEL.get(device).err());
-    missing.extend(SIGN_KERNEL.get(device).err());
-    missing.extend(SIN_KERNEL.get(device).err());
-    missing.extend(SQRT_KERNEL.get(device).err());
-    missing.extend(SUB_KERNEL.get(device).err());
-    missing.extend(TANH_BACKWARD_KERNEL.get(device).err());
-    missing.extend(TANH_KERNEL.get(device).err());
-    missing.extend(THRESHOLD_BACKWARD_KERNEL.get(device).err());
-    missing.extend(THRESHOLD_KERNEL.get(device).err());
-    missing.extend(TRUNC_KERNEL.get(device).err());
-    missing.extend(WHERE_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("abs_kernel").missing(key, &ABS_KERNEL));
+    missing.extend(Serves::dense("add_kernel").missing(key, &ADD_KERNEL));
+    missing.extend(Serves::dense("addcdiv_kernel").missing(key, &ADDCDIV_KERNEL));
+    missing.extend(Serves::dense("addcmul_kernel").missing(key, &ADDCMUL_KERNEL));
+    missing.extend(Serves::dense("atan2_kernel").missing(key, &ATAN2_KERNEL));
+    missing.extend(Serves::dense("bitwise_and_kernel").missing(key, &BITWISE_AND_KERNEL));
+    missing.extend(Serves::dense("bitwise_not_kernel").missing(key, &BITWISE_NOT_KERNEL));
+    missing.extend(Serves::dense("bitwise_or_kernel").missing(key, &BITWISE_OR_KERNEL));
+    missing.extend(Serves::dense("bitwise_xor_kernel").missing(key, &BITWISE_XOR_KERNEL));
+    missing.extend(Serves::dense("ceil_kernel").missing(key, &CEIL_KERNEL));
+    missing.extend(Serves::dense("clamp_kernel").missing(key, &CLAMP_KERNEL));
+    missing.extend(Serves::dense("conj_physical_kernel").missing(key, &CONJ_PHYSICAL_KERNEL));
+    missing.extend(Serves::dense("cos_kernel").missing(key, &COS_KERNEL));
+    missing.extend(Serves::dense("div_floor_kernel").missing(key, &DIV_FLOOR_KERNEL));
+    missing.extend(Serves::dense("div_mode_kernel").missing(key, &DIV_MODE_KERNEL));
+    missing.extend(Serves::dense("div_true_kernel").missing(key, &DIV_TRUE_KERNEL));
+    missing.extend(Serves::dense("eq_kernel").missing(key, &EQ_KERNEL));
+    missing.extend(Serves::dense("exp_kernel").missing(key, &EXP_KERNEL));
+    missing.extend(Serves::dense("expm1_kernel").missing(key, &EXPM1_KERNEL));
+    missing.extend(Serves::dense("fill_kernel").missing(key, &FILL_KERNEL));
+    missing.extend(Serves::dense("floor_kernel").missing(key, &FLOOR_KERNEL));
+    missing.extend(Serves::dense("fmod_kernel").missing(key, &FMOD_KERNEL));
+    missing.extend(Serves::dense("ge_kernel").missing(key, &GE_KERNEL));
+    missing.extend(Serves::dense("gt_kernel").missing(key, &GT_KERNEL));
+    missing.extend(Serves::dense("le_kernel").missing(key, &LE_KERNEL));
+    missing.extend(Serves::dense("lerp_scalar_kernel").missing(key, &LERP_SCALAR_KERNEL));
+    missing.extend(Serves::dense("lerp_tensor_kernel").missing(key, &LERP_TENSOR_KERNEL));
+    missing.extend(Serves::dense("log1p_kernel").missing(key, &LOG1P_KERNEL));
+    missing.extend(Serves::dense("log_kernel").missing(key, &LOG_KERNEL));
+    missing.extend(Serves::dense("logical_and_kernel").missing(key, &LOGICAL_AND_KERNEL));
+    missing.extend(Serves::dense("logical_not_kernel").missing(key, &LOGICAL_NOT_KERNEL));
+    missing.extend(Serves::dense("logical_or_kernel").missing(key, &LOGICAL_OR_KERNEL));
+    missing.extend(Serves::dense("logical_xor_kernel").missing(key, &LOGICAL_XOR_KERNEL));
+    missing.extend(Serves::dense("lt_kernel").missing(key, &LT_KERNEL));
+    missing.extend(Serves::dense("maximum_kernel").missing(key, &MAXIMUM_KERNEL));
+    missing.extend(Serves::dense("minimum_kernel").missing(key, &MINIMUM_KERNEL));
+    missing.extend(Serves::dense("mul_kernel").missing(key, &MUL_KERNEL));
+    missing.extend(Serves::dense("ne_kernel").missing(key, &NE_KERNEL));
+    missing.extend(Serves::dense("neg_kernel").missing(key, &NEG_KERNEL));
+    missing.extend(Serves::dense("pow_tensor_scalar_kernel").missing(key, &POW_TENSOR_SCALAR_KERNEL));
+    missing.extend(Serves::dense("pow_tensor_tensor_kernel").missing(key, &POW_TENSOR_TENSOR_KERNEL));
+    missing.extend(Serves::dense("reciprocal_kernel").missing(key, &RECIPROCAL_KERNEL));
+    missing.extend(Serves::dense("relu_kernel").missing(key, &RELU_KERNEL));
+    missing.extend(Serves::dense("remainder_kernel").missing(key, &REMAINDER_KERNEL));
+    missing.extend(Serves::dense("round_kernel").missing(key, &ROUND_KERNEL));
+    missing.extend(Serves::dense("rsqrt_kernel").missing(key, &RSQRT_KERNEL));
+    missing.extend(Serves::dense("sgn_kernel").missing(key, &SGN_KERNEL));
+    missing.extend(Serves::dense("sigmoid_backward_kernel").missing(key, &SIGMOID_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("sigmoid_kernel").missing(key, &SIGMOID_KERNEL));
+    missing.extend(Serves::dense("sign_kernel").missing(key, &SIGN_KERNEL));
+    missing.extend(Serves::dense("sin_kernel").missing(key, &SIN_KERNEL));
+    missing.extend(Serves::dense("sqrt_kernel").missing(key, &SQRT_KERNEL));
+    missing.extend(Serves::dense("sub_kernel").missing(key, &SUB_KERNEL));
+    missing.extend(Serves::dense("tanh_backward_kernel").missing(key, &TANH_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("tanh_kernel").missing(key, &TANH_KERNEL));
+    missing.extend(Serves::dense("threshold_backward_kernel").missing(key, &THRESHOLD_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("threshold_kernel").missing(key, &THRESHOLD_KERNEL));
+    missing.extend(Serves::dense("trunc_kernel").missing(key, &TRUNC_KERNEL));
+    missing.extend(Serves::dense("where_kernel").missing(key, &WHERE_KERNEL));
 }
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement("abs", &handles::ABS, BACKENDS, |_, (self_,)| {
+    registrar.structured("abs", &handles::ABS, Serves::dense("abs_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         abs_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("abs_", &handles::ABS_, BACKENDS, |_, (self_,)| {
+    registrar.structured("abs_", &handles::ABS_, Serves::dense("abs_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         abs_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("abs.out", &handles::ABS_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("abs.out", &handles::ABS_OUT, Serves::dense("abs_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         abs_run(&mut outs, self_)?;
         Ok(out.clone())
@@ -1006,17 +1006,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
     })?;
-    registrar.implement("neg", &handles::NEG, BACKENDS, |_, (self_,)| {
+    registrar.structured("neg", &handles::NEG, Serves::dense("neg_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         neg_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("neg_", &handles::NEG_, BACKENDS, |_, (self_,)| {
+    registrar.structured("neg_", &handles::NEG_, Serves::dense("neg_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         neg_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("neg.out", &handles::NEG_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("neg.out", &handles::NEG_OUT, Serves::dense("neg_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         neg_run(&mut outs, self_)?;
         Ok(out.clone())
@@ -1033,181 +1033,231 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
     })?;
-    registrar.implement("exp", &handles::EXP, BACKENDS, |_, (self_,)| {
+    registrar.structured("exp", &handles::EXP, Serves::dense("exp_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         exp_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("exp_", &handles::EXP_, BACKENDS, |_, (self_,)| {
+    registrar.structured("exp_", &handles::EXP_, Serves::dense("exp_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         exp_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("exp.out", &handles::EXP_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("exp.out", &handles::EXP_OUT, Serves::dense("exp_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         exp_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("expm1", &handles::EXPM1, BACKENDS, |_, (self_,)| {
+    registrar.structured("expm1", &handles::EXPM1, Serves::dense("expm1_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         expm1_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("expm1_", &handles::EXPM1_, BACKENDS, |_, (self_,)| {
+    registrar.structured("expm1_", &handles::EXPM1_, Serves::dense("expm1_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         expm1_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("expm1.out", &handles::EXPM1_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        expm1_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("log", &handles::LOG, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "expm1.out",
+        &handles::EXPM1_OUT,
+        Serves::dense("expm1_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            expm1_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("log", &handles::LOG, Serves::dense("log_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         log_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("log_", &handles::LOG_, BACKENDS, |_, (self_,)| {
+    registrar.structured("log_", &handles::LOG_, Serves::dense("log_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         log_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("log.out", &handles::LOG_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("log.out", &handles::LOG_OUT, Serves::dense("log_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         log_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("log1p", &handles::LOG1P, BACKENDS, |_, (self_,)| {
+    registrar.structured("log1p", &handles::LOG1P, Serves::dense("log1p_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         log1p_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("log1p_", &handles::LOG1P_, BACKENDS, |_, (self_,)| {
+    registrar.structured("log1p_", &handles::LOG1P_, Serves::dense("log1p_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         log1p_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("log1p.out", &handles::LOG1P_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        log1p_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("sqrt", &handles::SQRT, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "log1p.out",
+        &handles::LOG1P_OUT,
+        Serves::dense("log1p_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            log1p_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("sqrt", &handles::SQRT, Serves::dense("sqrt_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sqrt_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("sqrt_", &handles::SQRT_, BACKENDS, |_, (self_,)| {
+    registrar.structured("sqrt_", &handles::SQRT_, Serves::dense("sqrt_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sqrt_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("sqrt.out", &handles::SQRT_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sqrt_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("rsqrt", &handles::RSQRT, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "sqrt.out",
+        &handles::SQRT_OUT,
+        Serves::dense("sqrt_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sqrt_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("rsqrt", &handles::RSQRT, Serves::dense("rsqrt_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         rsqrt_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("rsqrt_", &handles::RSQRT_, BACKENDS, |_, (self_,)| {
+    registrar.structured("rsqrt_", &handles::RSQRT_, Serves::dense("rsqrt_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         rsqrt_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("rsqrt.out", &handles::RSQRT_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        rsqrt_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("sin", &handles::SIN, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "rsqrt.out",
+        &handles::RSQRT_OUT,
+        Serves::dense("rsqrt_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            rsqrt_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("sin", &handles::SIN, Serves::dense("sin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sin_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("sin_", &handles::SIN_, BACKENDS, |_, (self_,)| {
+    registrar.structured("sin_", &handles::SIN_, Serves::dense("sin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sin_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("sin.out", &handles::SIN_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("sin.out", &handles::SIN_OUT, Serves::dense("sin_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         sin_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("cos", &handles::COS, BACKENDS, |_, (self_,)| {
+    registrar.structured("cos", &handles::COS, Serves::dense("cos_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         cos_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("cos_", &handles::COS_, BACKENDS, |_, (self_,)| {
+    registrar.structured("cos_", &handles::COS_, Serves::dense("cos_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         cos_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("cos.out", &handles::COS_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("cos.out", &handles::COS_OUT, Serves::dense("cos_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         cos_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("tanh", &handles::TANH, BACKENDS, |_, (self_,)| {
+    registrar.structured("tanh", &handles::TANH, Serves::dense("tanh_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         tanh_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("tanh_", &handles::TANH_, BACKENDS, |_, (self_,)| {
+    registrar.structured("tanh_", &handles::TANH_, Serves::dense("tanh_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         tanh_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("tanh.out", &handles::TANH_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        tanh_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("sigmoid", &handles::SIGMOID, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "tanh.out",
+        &handles::TANH_OUT,
+        Serves::dense("tanh_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            tanh_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("sigmoid", &handles::SIGMOID, Serves::dense("sigmoid_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sigmoid_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("sigmoid_", &handles::SIGMOID_, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sigmoid_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("sigmoid.out", &handles::SIGMOID_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sigmoid_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("relu", &handles::RELU, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "sigmoid_",
+        &handles::SIGMOID_,
+        Serves::dense("sigmoid_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sigmoid_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "sigmoid.out",
+        &handles::SIGMOID_OUT,
+        Serves::dense("sigmoid_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sigmoid_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("relu", &handles::RELU, Serves::dense("relu_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         relu_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("relu_", &handles::RELU_, BACKENDS, |_, (self_,)| {
+    registrar.structured("relu_", &handles::RELU_, Serves::dense("relu_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         relu_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("reciprocal", &handles::RECIPROCAL, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        reciprocal_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.implement("reciprocal_", &handles::RECIPROCAL_, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        reciprocal_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("reciprocal.out", &handles::RECIPROCAL_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        reciprocal_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "reciprocal",
+        &handles::RECIPROCAL,
+        Serves::dense("reciprocal_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reciprocal_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reciprocal_",
+        &handles::RECIPROCAL_,
+        Serves::dense("reciprocal_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            reciprocal_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "reciprocal.out",
+        &handles::RECIPROCAL_OUT,
+        Serves::dense("reciprocal_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            reciprocal_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("square", &handles::SQUARE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::square(self_)
     })?;
@@ -1217,66 +1267,86 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("square.out", &handles::SQUARE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("square", out, &composite::pointwise::square(self_)?)
     })?;
-    registrar.implement("floor", &handles::FLOOR, BACKENDS, |_, (self_,)| {
+    registrar.structured("floor", &handles::FLOOR, Serves::dense("floor_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         floor_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("floor_", &handles::FLOOR_, BACKENDS, |_, (self_,)| {
+    registrar.structured("floor_", &handles::FLOOR_, Serves::dense("floor_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         floor_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("floor.out", &handles::FLOOR_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        floor_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("ceil", &handles::CEIL, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "floor.out",
+        &handles::FLOOR_OUT,
+        Serves::dense("floor_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            floor_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("ceil", &handles::CEIL, Serves::dense("ceil_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         ceil_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("ceil_", &handles::CEIL_, BACKENDS, |_, (self_,)| {
+    registrar.structured("ceil_", &handles::CEIL_, Serves::dense("ceil_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         ceil_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("ceil.out", &handles::CEIL_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        ceil_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("trunc", &handles::TRUNC, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "ceil.out",
+        &handles::CEIL_OUT,
+        Serves::dense("ceil_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            ceil_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("trunc", &handles::TRUNC, Serves::dense("trunc_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         trunc_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("trunc_", &handles::TRUNC_, BACKENDS, |_, (self_,)| {
+    registrar.structured("trunc_", &handles::TRUNC_, Serves::dense("trunc_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         trunc_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("trunc.out", &handles::TRUNC_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        trunc_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("round", &handles::ROUND, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "trunc.out",
+        &handles::TRUNC_OUT,
+        Serves::dense("trunc_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            trunc_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("round", &handles::ROUND, Serves::dense("round_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         round_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("round_", &handles::ROUND_, BACKENDS, |_, (self_,)| {
+    registrar.structured("round_", &handles::ROUND_, Serves::dense("round_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         round_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("round.out", &handles::ROUND_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        round_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "round.out",
+        &handles::ROUND_OUT,
+        Serves::dense("round_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            round_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("round.decimals", &handles::ROUND_DECIMALS, EXPLICIT, |_, (self_, decimals)| {
         composite::pointwise::round_decimals(self_, decimals)
     })?;
@@ -1291,91 +1361,146 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
         },
     )?;
-    registrar.implement("sign", &handles::SIGN, BACKENDS, |_, (self_,)| {
+    registrar.structured("sign", &handles::SIGN, Serves::dense("sign_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sign_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("sign_", &handles::SIGN_, BACKENDS, |_, (self_,)| {
+    registrar.structured("sign_", &handles::SIGN_, Serves::dense("sign_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sign_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("sign.out", &handles::SIGN_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sign_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("sgn", &handles::SGN, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "sign.out",
+        &handles::SIGN_OUT,
+        Serves::dense("sign_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sign_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("sgn", &handles::SGN, Serves::dense("sgn_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sgn_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("sgn_", &handles::SGN_, BACKENDS, |_, (self_,)| {
+    registrar.structured("sgn_", &handles::SGN_, Serves::dense("sgn_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sgn_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.implement("sgn.out", &handles::SGN_OUT, BACKENDS, |_, (self_, out)| {
+    registrar.structured("sgn.out", &handles::SGN_OUT, Serves::dense("sgn_kernel"), |_, (self_, out)| {
         let mut outs = StructuredOutputs::out(&[out]);
         sgn_run(&mut outs, self_)?;
         Ok(out.clone())
     })?;
-    registrar.implement("bitwise_not", &handles::BITWISE_NOT, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        bitwise_not_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.implement("bitwise_not_", &handles::BITWISE_NOT_, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        bitwise_not_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("bitwise_not.out", &handles::BITWISE_NOT_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        bitwise_not_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("logical_not", &handles::LOGICAL_NOT, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        logical_not_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.implement("logical_not_", &handles::LOGICAL_NOT_, BACKENDS, |keyset, (self_,)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace(
-                "logical_not_",
-                self_,
-                &redispatch::logical_not(keyset, self_)?,
-            );
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        logical_not_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("logical_not.out", &handles::LOGICAL_NOT_OUT, BACKENDS, |keyset, (self_, out)| {
-        if !structured::is_bool(out) {
-            return structured::write_out("logical_not", out, &redispatch::logical_not(keyset, self_)?);
-        }
-        let mut outs = StructuredOutputs::out(&[out]);
-        logical_not_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("conj_physical", &handles::CONJ_PHYSICAL, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        conj_physical_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.implement("conj_physical_", &handles::CONJ_PHYSICAL_, BACKENDS, |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        conj_physical_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("conj_physical.out", &handles::CONJ_PHYSICAL_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        conj_physical_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "bitwise_not",
+        &handles::BITWISE_NOT,
+        Serves::dense("bitwise_not_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            bitwise_not_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "bitwise_not_",
+        &handles::BITWISE_NOT_,
+        Serves::dense("bitwise_not_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            bitwise_not_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "bitwise_not.out",
+        &handles::BITWISE_NOT_OUT,
+        Serves::dense("bitwise_not_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            bitwise_not_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "logical_not",
+        &handles::LOGICAL_NOT,
+        Serves::dense("logical_not_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logical_not_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logical_not_",
+        &handles::LOGICAL_NOT_,
+        Serves::dense("logical_not_kernel"),
+        |keyset, (self_,)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "logical_not_",
+                    self_,
+                    &redispatch::logical_not(keyset, self_)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            logical_not_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "logical_not.out",
+        &handles::LOGICAL_NOT_OUT,
+        Serves::dense("logical_not_kernel"),
+        |keyset, (self_, out)| {
+            if !structured::is_bool(out) {
+                return structured::write_out_or_input(
+                    "logical_not",
+                    out,
+                    &[self_],
+                    &redispatch::logical_not(keyset, self_)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            logical_not_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "conj_physical",
+        &handles::CONJ_PHYSICAL,
+        Serves::dense("conj_physical_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            conj_physical_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "conj_physical_",
+        &handles::CONJ_PHYSICAL_,
+        Serves::dense("conj_physical_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            conj_physical_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "conj_physical.out",
+        &handles::CONJ_PHYSICAL_OUT,
+        Serves::dense("conj_physical_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            conj_physical_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar
         .implement("isnan", &handles::ISNAN, EXPLICIT, |_, (self_,)| composite::pointwise::isnan(self_))?;
     registrar
@@ -1383,42 +1508,72 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("isfinite", &handles::ISFINITE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::isfinite(self_)
     })?;
-    registrar.implement("add.Tensor", &handles::ADD_TENSOR, BACKENDS, |_, (self_, other, alpha)| {
-        let mut outs = StructuredOutputs::functional(1);
-        add_tensor_run(&mut outs, self_, other, alpha)?;
-        outs.take(0)
-    })?;
-    registrar.implement("add_.Tensor", &handles::ADD__TENSOR, BACKENDS, |_, (self_, other, alpha)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        add_tensor_run(&mut outs, self_, other, alpha)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("add.out", &handles::ADD_OUT, BACKENDS, |_, (self_, other, alpha, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        add_tensor_run(&mut outs, self_, other, alpha)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "add.Tensor",
+        &handles::ADD_TENSOR,
+        Serves::dense("add_kernel"),
+        |_, (self_, other, alpha)| {
+            let mut outs = StructuredOutputs::functional(1);
+            add_tensor_run(&mut outs, self_, other, alpha)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "add_.Tensor",
+        &handles::ADD__TENSOR,
+        Serves::dense("add_kernel"),
+        |_, (self_, other, alpha)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            add_tensor_run(&mut outs, self_, other, alpha)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "add.out",
+        &handles::ADD_OUT,
+        Serves::dense("add_kernel"),
+        |_, (self_, other, alpha, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            add_tensor_run(&mut outs, self_, other, alpha)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("add.Scalar", &handles::ADD_SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
         composite::pointwise::add_scalar(self_, other, alpha)
     })?;
     registrar.implement("add_.Scalar", &handles::ADD__SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
         composite::pointwise::add__scalar(self_, other, alpha)
     })?;
-    registrar.implement("sub.Tensor", &handles::SUB_TENSOR, BACKENDS, |_, (self_, other, alpha)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sub_tensor_run(&mut outs, self_, other, alpha)?;
-        outs.take(0)
-    })?;
-    registrar.implement("sub_.Tensor", &handles::SUB__TENSOR, BACKENDS, |_, (self_, other, alpha)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sub_tensor_run(&mut outs, self_, other, alpha)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("sub.out", &handles::SUB_OUT, BACKENDS, |_, (self_, other, alpha, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sub_tensor_run(&mut outs, self_, other, alpha)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "sub.Tensor",
+        &handles::SUB_TENSOR,
+        Serves::dense("sub_kernel"),
+        |_, (self_, other, alpha)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sub_.Tensor",
+        &handles::SUB__TENSOR,
+        Serves::dense("sub_kernel"),
+        |_, (self_, other, alpha)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "sub.out",
+        &handles::SUB_OUT,
+        Serves::dense("sub_kernel"),
+        |_, (self_, other, alpha, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("sub.Scalar", &handles::SUB_SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
         composite::pointwise::sub_scalar(self_, other, alpha)
     })?;
@@ -1455,21 +1610,36 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement("mul.Tensor", &handles::MUL_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        mul_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("mul_.Tensor", &handles::MUL__TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        mul_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("mul.out", &handles::MUL_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        mul_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "mul.Tensor",
+        &handles::MUL_TENSOR,
+        Serves::dense("mul_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            mul_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "mul_.Tensor",
+        &handles::MUL__TENSOR,
+        Serves::dense("mul_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            mul_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "mul.out",
+        &handles::MUL_OUT,
+        Serves::dense("mul_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            mul_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("mul.Scalar", &handles::MUL_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::mul_scalar(self_, other)
     })?;
@@ -1497,51 +1667,66 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("multiply.out", &handles::MULTIPLY_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("multiply", out, &composite::pointwise::multiply_tensor(self_, other)?)
     })?;
-    registrar.implement("div.Tensor", &handles::DIV_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        div_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("div_.Tensor", &handles::DIV__TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        div_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("div.out", &handles::DIV_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        div_tensor_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "div.Tensor",
+        &handles::DIV_TENSOR,
+        Serves::dense("div_true_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            div_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "div_.Tensor",
+        &handles::DIV__TENSOR,
+        Serves::dense("div_true_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            div_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "div.out",
+        &handles::DIV_OUT,
+        Serves::dense("div_true_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            div_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("div.Scalar", &handles::DIV_SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::div_scalar(self_, other)
     })?;
     registrar.implement("div_.Scalar", &handles::DIV__SCALAR, EXPLICIT, |_, (self_, other)| {
         composite::pointwise::div__scalar(self_, other)
     })?;
-    registrar.implement(
+    registrar.structured(
         "div.Tensor_mode",
         &handles::DIV_TENSOR_MODE,
-        BACKENDS,
+        Serves::dense("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::functional(1);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "div_.Tensor_mode",
         &handles::DIV__TENSOR_MODE,
-        BACKENDS,
+        Serves::dense("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::inplace(self_);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "div.out_mode",
         &handles::DIV_OUT_MODE,
-        BACKENDS,
+        Serves::dense("div_mode_kernel"),
         |_, (self_, other, rounding_mode, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1645,25 +1830,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement("floor_divide", &handles::FLOOR_DIVIDE, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        floor_divide_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "floor_divide",
+        &handles::FLOOR_DIVIDE,
+        Serves::dense("div_floor_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            floor_divide_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "floor_divide_.Tensor",
         &handles::FLOOR_DIVIDE__TENSOR,
-        BACKENDS,
+        Serves::dense("div_floor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             floor_divide_run(&mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "floor_divide.out",
         &handles::FLOOR_DIVIDE_OUT,
-        BACKENDS,
+        Serves::dense("div_floor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             floor_divide_run(&mut outs, self_, other)?;
@@ -1694,45 +1884,50 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("rsub.Scalar", &handles::RSUB_SCALAR, EXPLICIT, |_, (self_, other, alpha)| {
         composite::pointwise::rsub_scalar(self_, other, alpha)
     })?;
-    registrar.implement(
+    registrar.structured(
         "pow.Tensor_Scalar",
         &handles::POW_TENSOR_SCALAR,
-        BACKENDS,
+        Serves::dense("pow_tensor_scalar_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
-    registrar.implement("pow_.Scalar", &handles::POW__SCALAR, BACKENDS, |_, (self_, exponent)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        pow_tensor_scalar_run(&mut outs, self_, exponent)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "pow_.Scalar",
+        &handles::POW__SCALAR,
+        Serves::dense("pow_tensor_scalar_kernel"),
+        |_, (self_, exponent)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "pow.Tensor_Scalar_out",
         &handles::POW_TENSOR_SCALAR_OUT,
-        BACKENDS,
+        Serves::dense("pow_tensor_scalar_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "pow.Tensor_Tensor",
         &handles::POW_TENSOR_TENSOR,
-        BACKENDS,
+        Serves::dense("pow_tensor_tensor_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "pow.Tensor_Tensor_out",
         &handles::POW_TENSOR_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("pow_tensor_tensor_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
@@ -1776,25 +1971,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("remainder", out, &composite::pointwise::remainder_scalar(self_, other)?)
         },
     )?;
-    registrar.implement("remainder.Tensor", &handles::REMAINDER_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        remainder_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "remainder.Tensor",
+        &handles::REMAINDER_TENSOR,
+        Serves::dense("remainder_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            remainder_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "remainder_.Tensor",
         &handles::REMAINDER__TENSOR,
-        BACKENDS,
+        Serves::dense("remainder_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             remainder_tensor_run(&mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "remainder.Tensor_out",
         &handles::REMAINDER_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("remainder_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -1821,46 +2021,76 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("fmod", out, &composite::pointwise::fmod_scalar(self_, other)?)
         },
     )?;
-    registrar.implement("fmod.Tensor", &handles::FMOD_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        fmod_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("fmod_.Tensor", &handles::FMOD__TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        fmod_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "fmod.Tensor",
+        &handles::FMOD_TENSOR,
+        Serves::dense("fmod_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            fmod_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "fmod_.Tensor",
+        &handles::FMOD__TENSOR,
+        Serves::dense("fmod_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            fmod_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "fmod.Tensor_out",
         &handles::FMOD_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("fmod_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             fmod_tensor_run(&mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("maximum", &handles::MAXIMUM, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        maximum_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("maximum.out", &handles::MAXIMUM_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        maximum_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("minimum", &handles::MINIMUM, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        minimum_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("minimum.out", &handles::MINIMUM_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        minimum_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "maximum",
+        &handles::MAXIMUM,
+        Serves::dense("maximum_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            maximum_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "maximum.out",
+        &handles::MAXIMUM_OUT,
+        Serves::dense("maximum_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            maximum_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "minimum",
+        &handles::MINIMUM,
+        Serves::dense("minimum_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            minimum_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "minimum.out",
+        &handles::MINIMUM_OUT,
+        Serves::dense("minimum_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            minimum_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("max.other", &handles::MAX_OTHER, IMPLICIT, |_, (self_, other)| {
         composite::pointwise::max_other(self_, other)
     })?;
@@ -1873,45 +2103,55 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("min.out", &handles::MIN_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("min", out, &composite::pointwise::min_other(self_, other)?)
     })?;
-    registrar.implement("atan2", &handles::ATAN2, BACKENDS, |_, (self_, other)| {
+    registrar.structured("atan2", &handles::ATAN2, Serves::dense("atan2_kernel"), |_, (self_, other)| {
         let mut outs = StructuredOutputs::functional(1);
         atan2_run(&mut outs, self_, other)?;
         outs.take(0)
     })?;
-    registrar.implement("atan2_", &handles::ATAN2_, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        atan2_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("atan2.out", &handles::ATAN2_OUT, BACKENDS, |_, (self_, other, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        atan2_run(&mut outs, self_, other)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "atan2_",
+        &handles::ATAN2_,
+        Serves::dense("atan2_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            atan2_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "atan2.out",
+        &handles::ATAN2_OUT,
+        Serves::dense("atan2_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            atan2_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
         "bitwise_and.Tensor",
         &handles::BITWISE_AND_TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_and_.Tensor",
         &handles::BITWISE_AND__TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_and.Tensor_out",
         &handles::BITWISE_AND_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("bitwise_and_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -1954,30 +2194,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_, other)| composite::pointwise::bitwise_and_scalar_tensor(self_, other),
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_or.Tensor",
         &handles::BITWISE_OR_TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_or_.Tensor",
         &handles::BITWISE_OR__TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_or.Tensor_out",
         &handles::BITWISE_OR_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("bitwise_or_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2016,30 +2256,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_, other)| composite::pointwise::bitwise_or_scalar_tensor(self_, other),
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_xor.Tensor",
         &handles::BITWISE_XOR_TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_xor_.Tensor",
         &handles::BITWISE_XOR__TENSOR,
-        BACKENDS,
+        Serves::dense("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bitwise_xor.Tensor_out",
         &handles::BITWISE_XOR_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("bitwise_xor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2118,32 +2358,43 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_, other)| composite::pointwise::__xor___scalar(self_, other),
     )?;
-    registrar.implement("logical_and", &handles::LOGICAL_AND, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        logical_and_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("logical_and_", &handles::LOGICAL_AND_, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace(
-                "logical_and_",
-                self_,
-                &redispatch::logical_and(keyset, self_, other)?,
-            );
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        logical_and_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "logical_and",
+        &handles::LOGICAL_AND,
+        Serves::dense("logical_and_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logical_and_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logical_and_",
+        &handles::LOGICAL_AND_,
+        Serves::dense("logical_and_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "logical_and_",
+                    self_,
+                    &redispatch::logical_and(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            logical_and_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "logical_and.out",
         &handles::LOGICAL_AND_OUT,
-        BACKENDS,
+        Serves::dense("logical_and_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_and",
                     out,
+                    &[self_, other],
                     &redispatch::logical_and(keyset, self_, other)?,
                 );
             }
@@ -2152,32 +2403,43 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement("logical_or", &handles::LOGICAL_OR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        logical_or_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("logical_or_", &handles::LOGICAL_OR_, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace(
-                "logical_or_",
-                self_,
-                &redispatch::logical_or(keyset, self_, other)?,
-            );
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        logical_or_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "logical_or",
+        &handles::LOGICAL_OR,
+        Serves::dense("logical_or_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logical_or_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logical_or_",
+        &handles::LOGICAL_OR_,
+        Serves::dense("logical_or_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "logical_or_",
+                    self_,
+                    &redispatch::logical_or(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            logical_or_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "logical_or.out",
         &handles::LOGICAL_OR_OUT,
-        BACKENDS,
+        Serves::dense("logical_or_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_or",
                     out,
+                    &[self_, other],
                     &redispatch::logical_or(keyset, self_, other)?,
                 );
             }
@@ -2186,32 +2448,43 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement("logical_xor", &handles::LOGICAL_XOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        logical_xor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("logical_xor_", &handles::LOGICAL_XOR_, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace(
-                "logical_xor_",
-                self_,
-                &redispatch::logical_xor(keyset, self_, other)?,
-            );
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        logical_xor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "logical_xor",
+        &handles::LOGICAL_XOR,
+        Serves::dense("logical_xor_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logical_xor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logical_xor_",
+        &handles::LOGICAL_XOR_,
+        Serves::dense("logical_xor_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "logical_xor_",
+                    self_,
+                    &redispatch::logical_xor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            logical_xor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "logical_xor.out",
         &handles::LOGICAL_XOR_OUT,
-        BACKENDS,
+        Serves::dense("logical_xor_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_xor",
                     out,
+                    &[self_, other],
                     &redispatch::logical_xor(keyset, self_, other)?,
                 );
             }
@@ -2220,26 +2493,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.implement("eq.Tensor", &handles::EQ_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        eq_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("eq_.Tensor", &handles::EQ__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("eq_", self_, &redispatch::eq_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        eq_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "eq.Tensor",
+        &handles::EQ_TENSOR,
+        Serves::dense("eq_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            eq_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "eq_.Tensor",
+        &handles::EQ__TENSOR,
+        Serves::dense("eq_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "eq_",
+                    self_,
+                    &redispatch::eq_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            eq_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "eq.Tensor_out",
         &handles::EQ_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("eq_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("eq", out, &redispatch::eq_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "eq",
+                    out,
+                    &[self_, other],
+                    &redispatch::eq_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             eq_tensor_run(&mut outs, self_, other)?;
@@ -2255,26 +2547,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("eq.Scalar_out", &handles::EQ_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("eq", out, &composite::pointwise::eq_scalar(self_, other)?)
     })?;
-    registrar.implement("ne.Tensor", &handles::NE_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        ne_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("ne_.Tensor", &handles::NE__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("ne_", self_, &redispatch::ne_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        ne_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "ne.Tensor",
+        &handles::NE_TENSOR,
+        Serves::dense("ne_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            ne_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "ne_.Tensor",
+        &handles::NE__TENSOR,
+        Serves::dense("ne_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "ne_",
+                    self_,
+                    &redispatch::ne_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            ne_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "ne.Tensor_out",
         &handles::NE_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("ne_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("ne", out, &redispatch::ne_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "ne",
+                    out,
+                    &[self_, other],
+                    &redispatch::ne_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             ne_tensor_run(&mut outs, self_, other)?;
@@ -2290,26 +2601,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("ne.Scalar_out", &handles::NE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("ne", out, &composite::pointwise::ne_scalar(self_, other)?)
     })?;
-    registrar.implement("lt.Tensor", &handles::LT_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        lt_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("lt_.Tensor", &handles::LT__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("lt_", self_, &redispatch::lt_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        lt_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "lt.Tensor",
+        &handles::LT_TENSOR,
+        Serves::dense("lt_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            lt_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "lt_.Tensor",
+        &handles::LT__TENSOR,
+        Serves::dense("lt_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "lt_",
+                    self_,
+                    &redispatch::lt_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            lt_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "lt.Tensor_out",
         &handles::LT_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("lt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("lt", out, &redispatch::lt_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "lt",
+                    out,
+                    &[self_, other],
+                    &redispatch::lt_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             lt_tensor_run(&mut outs, self_, other)?;
@@ -2325,26 +2655,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("lt.Scalar_out", &handles::LT_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("lt", out, &composite::pointwise::lt_scalar(self_, other)?)
     })?;
-    registrar.implement("le.Tensor", &handles::LE_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        le_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("le_.Tensor", &handles::LE__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("le_", self_, &redispatch::le_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        le_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "le.Tensor",
+        &handles::LE_TENSOR,
+        Serves::dense("le_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            le_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "le_.Tensor",
+        &handles::LE__TENSOR,
+        Serves::dense("le_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "le_",
+                    self_,
+                    &redispatch::le_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            le_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "le.Tensor_out",
         &handles::LE_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("le_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("le", out, &redispatch::le_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "le",
+                    out,
+                    &[self_, other],
+                    &redispatch::le_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             le_tensor_run(&mut outs, self_, other)?;
@@ -2360,26 +2709,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("le.Scalar_out", &handles::LE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("le", out, &composite::pointwise::le_scalar(self_, other)?)
     })?;
-    registrar.implement("gt.Tensor", &handles::GT_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        gt_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("gt_.Tensor", &handles::GT__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("gt_", self_, &redispatch::gt_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        gt_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "gt.Tensor",
+        &handles::GT_TENSOR,
+        Serves::dense("gt_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            gt_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "gt_.Tensor",
+        &handles::GT__TENSOR,
+        Serves::dense("gt_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "gt_",
+                    self_,
+                    &redispatch::gt_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            gt_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "gt.Tensor_out",
         &handles::GT_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("gt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("gt", out, &redispatch::gt_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "gt",
+                    out,
+                    &[self_, other],
+                    &redispatch::gt_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             gt_tensor_run(&mut outs, self_, other)?;
@@ -2395,26 +2763,45 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("gt.Scalar_out", &handles::GT_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("gt", out, &composite::pointwise::gt_scalar(self_, other)?)
     })?;
-    registrar.implement("ge.Tensor", &handles::GE_TENSOR, BACKENDS, |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        ge_tensor_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement("ge_.Tensor", &handles::GE__TENSOR, BACKENDS, |keyset, (self_, other)| {
-        if !structured::is_bool(self_) {
-            return structured::write_inplace("ge_", self_, &redispatch::ge_tensor(keyset, self_, other)?);
-        }
-        let mut outs = StructuredOutputs::inplace(self_);
-        ge_tensor_run(&mut outs, self_, other)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "ge.Tensor",
+        &handles::GE_TENSOR,
+        Serves::dense("ge_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            ge_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "ge_.Tensor",
+        &handles::GE__TENSOR,
+        Serves::dense("ge_kernel"),
+        |keyset, (self_, other)| {
+            if !structured::is_bool(self_) {
+                return structured::write_inplace(
+                    "ge_",
+                    self_,
+                    &redispatch::ge_tensor(keyset, self_, other)?,
+                );
+            }
+            let mut outs = StructuredOutputs::inplace(self_);
+            ge_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "ge.Tensor_out",
         &handles::GE_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("ge_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("ge", out, &redispatch::ge_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "ge",
+                    out,
+                    &[self_, other],
+                    &redispatch::ge_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             ge_tensor_run(&mut outs, self_, other)?;
@@ -2438,90 +2825,120 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::pointwise::isclose(self_, other, rtol, atol, equal_nan)
         },
     )?;
-    registrar.implement("addcmul", &handles::ADDCMUL, BACKENDS, |_, (self_, tensor1, tensor2, value)| {
-        let mut outs = StructuredOutputs::functional(1);
-        addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "addcmul",
+        &handles::ADDCMUL,
+        Serves::dense("addcmul_kernel"),
+        |_, (self_, tensor1, tensor2, value)| {
+            let mut outs = StructuredOutputs::functional(1);
+            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "addcmul_",
         &handles::ADDCMUL_,
-        BACKENDS,
+        Serves::dense("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "addcmul.out",
         &handles::ADDCMUL_OUT,
-        BACKENDS,
+        Serves::dense("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("addcdiv", &handles::ADDCDIV, BACKENDS, |_, (self_, tensor1, tensor2, value)| {
-        let mut outs = StructuredOutputs::functional(1);
-        addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "addcdiv",
+        &handles::ADDCDIV,
+        Serves::dense("addcdiv_kernel"),
+        |_, (self_, tensor1, tensor2, value)| {
+            let mut outs = StructuredOutputs::functional(1);
+            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "addcdiv_",
         &handles::ADDCDIV_,
-        BACKENDS,
+        Serves::dense("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "addcdiv.out",
         &handles::ADDCDIV_OUT,
-        BACKENDS,
+        Serves::dense("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("lerp.Scalar", &handles::LERP_SCALAR, BACKENDS, |_, (self_, end, weight)| {
-        let mut outs = StructuredOutputs::functional(1);
-        lerp_scalar_run(&mut outs, self_, end, weight)?;
-        outs.take(0)
-    })?;
-    registrar.implement("lerp_.Scalar", &handles::LERP__SCALAR, BACKENDS, |_, (self_, end, weight)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        lerp_scalar_run(&mut outs, self_, end, weight)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "lerp.Scalar",
+        &handles::LERP_SCALAR,
+        Serves::dense("lerp_scalar_kernel"),
+        |_, (self_, end, weight)| {
+            let mut outs = StructuredOutputs::functional(1);
+            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "lerp_.Scalar",
+        &handles::LERP__SCALAR,
+        Serves::dense("lerp_scalar_kernel"),
+        |_, (self_, end, weight)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "lerp.Scalar_out",
         &handles::LERP_SCALAR_OUT,
-        BACKENDS,
+        Serves::dense("lerp_scalar_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("lerp.Tensor", &handles::LERP_TENSOR, BACKENDS, |_, (self_, end, weight)| {
-        let mut outs = StructuredOutputs::functional(1);
-        lerp_tensor_run(&mut outs, self_, end, weight)?;
-        outs.take(0)
-    })?;
-    registrar.implement("lerp_.Tensor", &handles::LERP__TENSOR, BACKENDS, |_, (self_, end, weight)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        lerp_tensor_run(&mut outs, self_, end, weight)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "lerp.Tensor",
+        &handles::LERP_TENSOR,
+        Serves::dense("lerp_tensor_kernel"),
+        |_, (self_, end, weight)| {
+            let mut outs = StructuredOutputs::functional(1);
+            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "lerp_.Tensor",
+        &handles::LERP__TENSOR,
+        Serves::dense("lerp_tensor_kernel"),
+        |_, (self_, end, weight)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "lerp.Tensor_out",
         &handles::LERP_TENSOR_OUT,
-        BACKENDS,
+        Serves::dense("lerp_tensor_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -2542,21 +2959,36 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("clamp", out, &composite::pointwise::clamp_tensor(self_, min, max)?)
         },
     )?;
-    registrar.implement("clamp", &handles::CLAMP, BACKENDS, |_, (self_, min, max)| {
-        let mut outs = StructuredOutputs::functional(1);
-        clamp_run(&mut outs, self_, min, max)?;
-        outs.take(0)
-    })?;
-    registrar.implement("clamp_", &handles::CLAMP_, BACKENDS, |_, (self_, min, max)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        clamp_run(&mut outs, self_, min, max)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("clamp.out", &handles::CLAMP_OUT, BACKENDS, |_, (self_, min, max, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        clamp_run(&mut outs, self_, min, max)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "clamp",
+        &handles::CLAMP,
+        Serves::dense("clamp_kernel"),
+        |_, (self_, min, max)| {
+            let mut outs = StructuredOutputs::functional(1);
+            clamp_run(&mut outs, self_, min, max)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "clamp_",
+        &handles::CLAMP_,
+        Serves::dense("clamp_kernel"),
+        |_, (self_, min, max)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            clamp_run(&mut outs, self_, min, max)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "clamp.out",
+        &handles::CLAMP_OUT,
+        Serves::dense("clamp_kernel"),
+        |_, (self_, min, max, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            clamp_run(&mut outs, self_, min, max)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement("clamp_min", &handles::CLAMP_MIN, EXPLICIT, |_, (self_, min)| {
         composite::pointwise::clamp_min(self_, min)
     })?;
@@ -2627,15 +3059,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("clamp_max", out, &composite::pointwise::clamp_max_tensor(self_, max)?)
         },
     )?;
-    registrar.implement("where.self", &handles::WHERE_SELF, BACKENDS, |_, (condition, self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        where_self_run(&mut outs, condition, self_, other)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "where.self",
+        &handles::WHERE_SELF,
+        Serves::dense("where_kernel"),
+        |_, (condition, self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            where_self_run(&mut outs, condition, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "where.self_out",
         &handles::WHERE_SELF_OUT,
-        BACKENDS,
+        Serves::dense("where_kernel"),
         |_, (condition, self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             where_self_run(&mut outs, condition, self_, other)?;
@@ -2660,75 +3097,90 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (condition, self_, other)| composite::pointwise::where_scalar(condition, self_, other),
     )?;
-    registrar.implement("threshold", &handles::THRESHOLD, BACKENDS, |_, (self_, threshold, value)| {
-        let mut outs = StructuredOutputs::functional(1);
-        threshold_run(&mut outs, self_, threshold, value)?;
-        outs.take(0)
-    })?;
-    registrar.implement("threshold_", &handles::THRESHOLD_, BACKENDS, |_, (self_, threshold, value)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        threshold_run(&mut outs, self_, threshold, value)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "threshold",
+        &handles::THRESHOLD,
+        Serves::dense("threshold_kernel"),
+        |_, (self_, threshold, value)| {
+            let mut outs = StructuredOutputs::functional(1);
+            threshold_run(&mut outs, self_, threshold, value)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "threshold_",
+        &handles::THRESHOLD_,
+        Serves::dense("threshold_kernel"),
+        |_, (self_, threshold, value)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            threshold_run(&mut outs, self_, threshold, value)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "threshold.out",
         &handles::THRESHOLD_OUT,
-        BACKENDS,
+        Serves::dense("threshold_kernel"),
         |_, (self_, threshold, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             threshold_run(&mut outs, self_, threshold, value)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "threshold_backward",
         &handles::THRESHOLD_BACKWARD,
-        BACKENDS,
+        Serves::dense("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold)| {
             let mut outs = StructuredOutputs::functional(1);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "threshold_backward.grad_input",
         &handles::THRESHOLD_BACKWARD_GRAD_INPUT,
-        BACKENDS,
+        Serves::dense("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
             Ok(grad_input.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "sigmoid_backward",
         &handles::SIGMOID_BACKWARD,
-        BACKENDS,
+        Serves::dense("sigmoid_backward_kernel"),
         |_, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "sigmoid_backward.grad_input",
         &handles::SIGMOID_BACKWARD_GRAD_INPUT,
-        BACKENDS,
+        Serves::dense("sigmoid_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
             Ok(grad_input.clone())
         },
     )?;
-    registrar.implement("tanh_backward", &handles::TANH_BACKWARD, BACKENDS, |_, (grad_output, output)| {
-        let mut outs = StructuredOutputs::functional(1);
-        tanh_backward_run(&mut outs, grad_output, output)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "tanh_backward",
+        &handles::TANH_BACKWARD,
+        Serves::dense("tanh_backward_kernel"),
+        |_, (grad_output, output)| {
+            let mut outs = StructuredOutputs::functional(1);
+            tanh_backward_run(&mut outs, grad_output, output)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "tanh_backward.grad_input",
         &handles::TANH_BACKWARD_GRAD_INPUT,
-        BACKENDS,
+        Serves::dense("tanh_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             tanh_backward_run(&mut outs, grad_output, output)?;
@@ -2741,11 +3193,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("fill.Tensor", &handles::FILL_TENSOR, EXPLICIT, |_, (self_, value)| {
         composite::pointwise::fill_tensor(self_, value)
     })?;
-    registrar.implement("fill_.Scalar", &handles::FILL__SCALAR, BACKENDS, |_, (self_, value)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        fill__scalar_run(&mut outs, self_, value)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "fill_.Scalar",
+        &handles::FILL__SCALAR,
+        Serves::dense("fill_kernel"),
+        |_, (self_, value)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            fill__scalar_run(&mut outs, self_, value)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.implement("fill_.Tensor", &handles::FILL__TENSOR, EXPLICIT, |_, (self_, value)| {
         composite::pointwise::fill__tensor(self_, value)
     })?;

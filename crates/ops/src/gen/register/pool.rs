@@ -3,14 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Tensor};
+use c10::{DispatchKey, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -35,9 +38,9 @@ fn max_pool2d_with_indices_run(
     dilation: &[i64],
     ceil_mode: bool,
 ) -> Result<()> {
-    meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MAX_POOL2D_KERNEL.get(device)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
+    if let Some(key) = operands::kernel_key(outs, "max_pool2d_with_indices", &[("self", &self_)])? {
+        MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -53,27 +56,21 @@ fn max_pool2d_with_indices_backward_run(
     ceil_mode: bool,
     indices: &Tensor,
 ) -> Result<()> {
-    meta::pool::max_pool2d_backward_meta(
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::max_pool2d_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        self_,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        ceil_mode,
-        indices,
-    )?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MAX_POOL2D_BACKWARD_KERNEL.get(device)?(grad_output, indices, &outs.outputs()?)?;
+        "max_pool2d_with_indices_backward",
+        &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+    )? {
+        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(MAX_POOL2D_BACKWARD_KERNEL.get(device).err());
-    missing.extend(MAX_POOL2D_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("max_pool2d_backward_kernel").missing(key, &MAX_POOL2D_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("max_pool2d_kernel").missing(key, &MAX_POOL2D_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -86,30 +83,52 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::pool::max_pool2d(self_, kernel_size, stride, padding, dilation, ceil_mode)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "max_pool2d_with_indices",
         &handles::MAX_POOL2D_WITH_INDICES,
-        BACKENDS,
+        Serves::dense("max_pool2d_kernel"),
         |_, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
             let mut outs = StructuredOutputs::functional(2);
             max_pool2d_with_indices_run(&mut outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "max_pool2d_with_indices.out",
         &handles::MAX_POOL2D_WITH_INDICES_OUT,
-        BACKENDS,
-        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices)| {
+        Serves::dense("max_pool2d_kernel"),
+        |keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices)| {
+            if operands::overlaps(
+                &[out, indices],
+                "max_pool2d_with_indices",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::max_pool2d_with_indices(
+                        keyset,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        dilation,
+                        ceil_mode,
+                    )?;
+                    Ok((
+                        structured::write_out("max_pool2d_with_indices", out, &result0)?,
+                        structured::write_out("max_pool2d_with_indices", indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[out, indices]);
             max_pool2d_with_indices_run(&mut outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
             Ok((out.clone(), indices.clone()))
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "max_pool2d_with_indices_backward",
         &handles::MAX_POOL2D_WITH_INDICES_BACKWARD,
-        BACKENDS,
+        Serves::dense("max_pool2d_backward_kernel"),
         |_, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)| {
             let mut outs = StructuredOutputs::functional(1);
             max_pool2d_with_indices_backward_run(
@@ -126,25 +145,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.implement(
-        "max_pool2d_with_indices_backward.grad_input",
-        &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT,
-        BACKENDS,
-        |_, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| {
-            let mut outs = StructuredOutputs::out(&[grad_input]);
-            max_pool2d_with_indices_backward_run(
-                &mut outs,
-                grad_output,
-                self_,
-                kernel_size,
-                stride,
-                padding,
-                dilation,
-                ceil_mode,
-                indices,
-            )?;
-            Ok(grad_input.clone())
-        },
-    )?;
+    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_out("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(&mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
     Ok(())
 }

@@ -3,15 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Generator, Result, SymInt, Tensor};
+use c10::{DispatchKey, Error, Generator, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, BACKEND_SELECT, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -94,8 +96,8 @@ fn uniform__run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::uniform_meta(outs, self_, from, to, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        UNIFORM_KERNEL.get(device)?(&plan, from, to, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        UNIFORM_KERNEL.get(key)?(&plan, from, to, generator)?;
     }
     outs.finish()
 }
@@ -108,8 +110,8 @@ fn normal__run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::normal_meta(outs, self_, mean, std, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        NORMAL_KERNEL.get(device)?(&plan, mean, std, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        NORMAL_KERNEL.get(key)?(&plan, mean, std, generator)?;
     }
     outs.finish()
 }
@@ -121,8 +123,8 @@ fn exponential__run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::exponential_meta(outs, self_, lambd, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        EXPONENTIAL_KERNEL.get(device)?(&plan, lambd, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)?;
     }
     outs.finish()
 }
@@ -134,8 +136,8 @@ fn bernoulli__tensor_run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::bernoulli_tensor_meta(outs, self_, p, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BERNOULLI_TENSOR_KERNEL.get(device)?(&plan, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BERNOULLI_TENSOR_KERNEL.get(key)?(&plan, generator)?;
     }
     outs.finish()
 }
@@ -147,8 +149,8 @@ fn bernoulli__float_run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::bernoulli_scalar_meta(outs, self_, p, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        BERNOULLI_SCALAR_KERNEL.get(device)?(&plan, p, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        BERNOULLI_SCALAR_KERNEL.get(key)?(&plan, p, generator)?;
     }
     outs.finish()
 }
@@ -161,16 +163,16 @@ fn random__from_run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::random_from_meta(outs, self_, from, to, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RANDOM_FROM_KERNEL.get(device)?(&plan, from, to, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        RANDOM_FROM_KERNEL.get(key)?(&plan, from, to, generator)?;
     }
     outs.finish()
 }
 
 fn random__run(outs: &mut StructuredOutputs, self_: &Tensor, generator: Option<&Generator>) -> Result<()> {
     let plan = meta::random::random_meta(outs, self_, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RANDOM_KERNEL.get(device)?(&plan, generator)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        RANDOM_KERNEL.get(key)?(&plan, generator)?;
     }
     outs.finish()
 }
@@ -180,61 +182,71 @@ fn randperm_generator_out_run(
     n: &SymInt,
     generator: Option<&Generator>,
 ) -> Result<()> {
-    meta::random::randperm_meta(outs, n, generator)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        RANDPERM_KERNEL.get(device)?(n.guard_int()?, generator, &outs.outputs()?)?;
+    with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
+    if let Some(key) = operands::kernel_key(outs, "randperm", &[])? {
+        RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(BERNOULLI_SCALAR_KERNEL.get(device).err());
-    missing.extend(BERNOULLI_TENSOR_KERNEL.get(device).err());
-    missing.extend(EXPONENTIAL_KERNEL.get(device).err());
-    missing.extend(NORMAL_KERNEL.get(device).err());
-    missing.extend(RANDOM_FROM_KERNEL.get(device).err());
-    missing.extend(RANDOM_KERNEL.get(device).err());
-    missing.extend(RANDPERM_KERNEL.get(device).err());
-    missing.extend(UNIFORM_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("bernoulli_scalar_kernel").missing(key, &BERNOULLI_SCALAR_KERNEL));
+    missing.extend(Serves::dense("bernoulli_tensor_kernel").missing(key, &BERNOULLI_TENSOR_KERNEL));
+    missing.extend(Serves::dense("exponential_kernel").missing(key, &EXPONENTIAL_KERNEL));
+    missing.extend(Serves::dense("normal_kernel").missing(key, &NORMAL_KERNEL));
+    missing.extend(Serves::dense("random_from_kernel").missing(key, &RANDOM_FROM_KERNEL));
+    missing.extend(Serves::dense("random_kernel").missing(key, &RANDOM_KERNEL));
+    missing.extend(Serves::dense("randperm_kernel").missing(key, &RANDPERM_KERNEL));
+    missing.extend(Serves::dense("uniform_kernel").missing(key, &UNIFORM_KERNEL));
 }
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.implement("uniform_", &handles::UNIFORM_, BACKENDS, |_, (self_, from, to, generator)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        uniform__run(&mut outs, self_, from, to, generator)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement("normal_", &handles::NORMAL_, BACKENDS, |_, (self_, mean, std, generator)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        normal__run(&mut outs, self_, mean, std, generator)?;
-        Ok(self_.clone())
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "uniform_",
+        &handles::UNIFORM_,
+        Serves::dense("uniform_kernel"),
+        |_, (self_, from, to, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            uniform__run(&mut outs, self_, from, to, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "normal_",
+        &handles::NORMAL_,
+        Serves::dense("normal_kernel"),
+        |_, (self_, mean, std, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            normal__run(&mut outs, self_, mean, std, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "exponential_",
         &handles::EXPONENTIAL_,
-        BACKENDS,
+        Serves::dense("exponential_kernel"),
         |_, (self_, lambd, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             exponential__run(&mut outs, self_, lambd, generator)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bernoulli_.Tensor",
         &handles::BERNOULLI__TENSOR,
-        BACKENDS,
+        Serves::dense("bernoulli_tensor_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__tensor_run(&mut outs, self_, p, generator)?;
             Ok(self_.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "bernoulli_.float",
         &handles::BERNOULLI__FLOAT,
-        BACKENDS,
+        Serves::dense("bernoulli_scalar_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__float_run(&mut outs, self_, p, generator)?;
@@ -255,10 +267,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("bernoulli.p", &handles::BERNOULLI_P, EXPLICIT, |_, (self_, p, generator)| {
         composite::random::bernoulli_p(self_, p, generator)
     })?;
-    registrar.implement(
+    registrar.structured(
         "random_.from",
         &handles::RANDOM__FROM,
-        BACKENDS,
+        Serves::dense("random_from_kernel"),
         |_, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             random__from_run(&mut outs, self_, from, to, generator)?;
@@ -268,11 +280,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("random_.to", &handles::RANDOM__TO, EXPLICIT, |_, (self_, to, generator)| {
         composite::random::random__to(self_, to, generator)
     })?;
-    registrar.implement("random_", &handles::RANDOM_, BACKENDS, |_, (self_, generator)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        random__run(&mut outs, self_, generator)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "random_",
+        &handles::RANDOM_,
+        Serves::dense("random_kernel"),
+        |_, (self_, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            random__run(&mut outs, self_, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.implement(
         "rand",
         &handles::RAND,
@@ -758,10 +775,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "randperm.generator_out",
         &handles::RANDPERM_GENERATOR_OUT,
-        BACKENDS,
+        Serves::dense("randperm_kernel"),
         |_, (n, generator, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             randperm_generator_out_run(&mut outs, n, generator)?;

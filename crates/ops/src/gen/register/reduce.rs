@@ -3,14 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, ScalarType, Tensor};
+use c10::{DispatchKey, Error, Result, ScalarType, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -101,16 +104,16 @@ fn sum_dim_intlist_run(
     dtype: Option<ScalarType>,
 ) -> Result<()> {
     let plan = meta::reduce::sum_meta(outs, self_, dim, keepdim, dtype)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SUM_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        SUM_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn prod_run(outs: &mut StructuredOutputs, self_: &Tensor, dtype: Option<ScalarType>) -> Result<()> {
     let plan = meta::reduce::prod_meta(outs, self_, dtype)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        PROD_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        PROD_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -123,88 +126,88 @@ fn prod_dim_int_run(
     dtype: Option<ScalarType>,
 ) -> Result<()> {
     let plan = meta::reduce::prod_dim_meta(outs, self_, dim, keepdim, dtype)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        PROD_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        PROD_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::max_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MAX_DIM_KERNEL.get(device)?(self_, dim, keepdim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::max_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "max", &[("self", &self_)])? {
+        MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::max_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        AMAX_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        AMAX_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::min_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        MIN_DIM_KERNEL.get(device)?(self_, dim, keepdim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::min_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "min", &[("self", &self_)])? {
+        MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn min_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::min_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        AMIN_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        AMIN_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn amax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
     let plan = meta::reduce::amax_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        AMAX_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        AMAX_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
     let plan = meta::reduce::amin_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        AMIN_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        AMIN_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmax_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ARGMAX_KERNEL.get(device)?(self_, dim, keepdim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::argmax_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "argmax", &[("self", &self_)])? {
+        ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmin_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ARGMIN_KERNEL.get(device)?(self_, dim, keepdim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::argmin_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "argmin", &[("self", &self_)])? {
+        ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn any_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::any_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ANY_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ANY_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn any_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     let plan = meta::reduce::any_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ANY_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ANY_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -216,24 +219,24 @@ fn any_dims_run(
     keepdim: bool,
 ) -> Result<()> {
     let plan = meta::reduce::any_dims_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ANY_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ANY_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn all_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::all_meta(outs, self_)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ALL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ALL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn all_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     let plan = meta::reduce::all_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ALL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ALL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -245,16 +248,16 @@ fn all_dims_run(
     keepdim: bool,
 ) -> Result<()> {
     let plan = meta::reduce::all_dims_meta(outs, self_, dim, keepdim)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        ALL_KERNEL.get(device)?(&plan)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        ALL_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
 
 fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SOFTMAX_KERNEL.get(device)?(self_, dim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
+    if let Some(key) = operands::kernel_key(outs, "_softmax", &[("self", &self_)])? {
+        SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -266,9 +269,13 @@ fn _softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SOFTMAX_BACKWARD_KERNEL.get(device)?(grad_output, output, dim, &outs.outputs()?)?;
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_softmax_backward_data",
+        &[("grad_output", &grad_output), ("output", &output)],
+    )? {
+        SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -279,9 +286,9 @@ fn _log_softmax_run(
     dim: i64,
     half_to_float: bool,
 ) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOG_SOFTMAX_KERNEL.get(device)?(self_, dim, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
+    if let Some(key) = operands::kernel_key(outs, "_log_softmax", &[("self", &self_)])? {
+        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
     outs.finish()
 }
@@ -293,29 +300,33 @@ fn _log_softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        LOG_SOFTMAX_BACKWARD_KERNEL.get(device)?(grad_output, output, dim, &outs.outputs()?)?;
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_log_softmax_backward_data",
+        &[("grad_output", &grad_output), ("output", &output)],
+    )? {
+        LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(ALL_KERNEL.get(device).err());
-    missing.extend(AMAX_KERNEL.get(device).err());
-    missing.extend(AMIN_KERNEL.get(device).err());
-    missing.extend(ANY_KERNEL.get(device).err());
-    missing.extend(ARGMAX_KERNEL.get(device).err());
-    missing.extend(ARGMIN_KERNEL.get(device).err());
-    missing.extend(LOG_SOFTMAX_BACKWARD_KERNEL.get(device).err());
-    missing.extend(LOG_SOFTMAX_KERNEL.get(device).err());
-    missing.extend(MAX_DIM_KERNEL.get(device).err());
-    missing.extend(MIN_DIM_KERNEL.get(device).err());
-    missing.extend(PROD_KERNEL.get(device).err());
-    missing.extend(SOFTMAX_BACKWARD_KERNEL.get(device).err());
-    missing.extend(SOFTMAX_KERNEL.get(device).err());
-    missing.extend(SUM_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("all_kernel").missing(key, &ALL_KERNEL));
+    missing.extend(Serves::dense("amax_kernel").missing(key, &AMAX_KERNEL));
+    missing.extend(Serves::dense("amin_kernel").missing(key, &AMIN_KERNEL));
+    missing.extend(Serves::dense("any_kernel").missing(key, &ANY_KERNEL));
+    missing.extend(Serves::dense("argmax_kernel").missing(key, &ARGMAX_KERNEL));
+    missing.extend(Serves::dense("argmin_kernel").missing(key, &ARGMIN_KERNEL));
+    missing.extend(Serves::dense("log_softmax_backward_kernel").missing(key, &LOG_SOFTMAX_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("log_softmax_kernel").missing(key, &LOG_SOFTMAX_KERNEL));
+    missing.extend(Serves::dense("max_dim_kernel").missing(key, &MAX_DIM_KERNEL));
+    missing.extend(Serves::dense("min_dim_kernel").missing(key, &MIN_DIM_KERNEL));
+    missing.extend(Serves::dense("prod_kernel").missing(key, &PROD_KERNEL));
+    missing.extend(Serves::dense("softmax_backward_kernel").missing(key, &SOFTMAX_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("softmax_kernel").missing(key, &SOFTMAX_KERNEL));
+    missing.extend(Serves::dense("sum_kernel").missing(key, &SUM_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -323,20 +334,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("sum", &handles::SUM, EXPLICIT, |_, (self_, dtype)| {
         composite::reduce::sum(self_, dtype)
     })?;
-    registrar.implement(
+    registrar.structured(
         "sum.dim_IntList",
         &handles::SUM_DIM_INTLIST,
-        BACKENDS,
+        Serves::dense("sum_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "sum.IntList_out",
         &handles::SUM_INTLIST_OUT,
-        BACKENDS,
+        Serves::dense("sum_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -363,185 +374,327 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("mean", out, &composite::reduce::mean_dim(self_, dim, keepdim, dtype)?)
         },
     )?;
-    registrar.implement("prod", &handles::PROD, BACKENDS, |_, (self_, dtype)| {
+    registrar.structured("prod", &handles::PROD, Serves::dense("prod_kernel"), |_, (self_, dtype)| {
         let mut outs = StructuredOutputs::functional(1);
         prod_run(&mut outs, self_, dtype)?;
         outs.take(0)
     })?;
-    registrar.implement(
+    registrar.structured(
         "prod.dim_int",
         &handles::PROD_DIM_INT,
-        BACKENDS,
+        Serves::dense("prod_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "prod.int_out",
         &handles::PROD_INT_OUT,
-        BACKENDS,
+        Serves::dense("prod_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("max.dim", &handles::MAX_DIM, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(2);
-        max_dim_run(&mut outs, self_, dim, keepdim)?;
-        Ok((outs.take(0)?, outs.take(1)?))
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "max.dim",
+        &handles::MAX_DIM,
+        Serves::dense("max_dim_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            max_dim_run(&mut outs, self_, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
         "max.dim_max",
         &handles::MAX_DIM_MAX,
-        BACKENDS,
-        |_, (self_, dim, keepdim, max, max_values)| {
+        Serves::dense("max_dim_kernel"),
+        |keyset, (self_, dim, keepdim, max, max_values)| {
+            if operands::overlaps(
+                &[max, max_values],
+                "max",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::max_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_out("max", max, &result0)?,
+                        structured::write_out("max", max_values, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[max, max_values]);
             max_dim_run(&mut outs, self_, dim, keepdim)?;
             Ok((max.clone(), max_values.clone()))
         },
     )?;
-    registrar.implement("max", &handles::MAX, BACKENDS, |_, (self_,)| {
+    registrar.structured("max", &handles::MAX, Serves::dense("amax_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         max_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("max.unary_out", &handles::MAX_UNARY_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        max_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("min.dim", &handles::MIN_DIM, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(2);
-        min_dim_run(&mut outs, self_, dim, keepdim)?;
-        Ok((outs.take(0)?, outs.take(1)?))
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "max.unary_out",
+        &handles::MAX_UNARY_OUT,
+        Serves::dense("amax_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            max_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "min.dim",
+        &handles::MIN_DIM,
+        Serves::dense("min_dim_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            min_dim_run(&mut outs, self_, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
         "min.dim_min",
         &handles::MIN_DIM_MIN,
-        BACKENDS,
-        |_, (self_, dim, keepdim, min, min_indices)| {
+        Serves::dense("min_dim_kernel"),
+        |keyset, (self_, dim, keepdim, min, min_indices)| {
+            if operands::overlaps(
+                &[min, min_indices],
+                "min",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::min_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_out("min", min, &result0)?,
+                        structured::write_out("min", min_indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[min, min_indices]);
             min_dim_run(&mut outs, self_, dim, keepdim)?;
             Ok((min.clone(), min_indices.clone()))
         },
     )?;
-    registrar.implement("min", &handles::MIN, BACKENDS, |_, (self_,)| {
+    registrar.structured("min", &handles::MIN, Serves::dense("amin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         min_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("min.unary_out", &handles::MIN_UNARY_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        min_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("amax", &handles::AMAX, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        amax_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("amax.out", &handles::AMAX_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        amax_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("amin", &handles::AMIN, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        amin_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("amin.out", &handles::AMIN_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        amin_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("argmax", &handles::ARGMAX, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        argmax_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("argmax.out", &handles::ARGMAX_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        argmax_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("argmin", &handles::ARGMIN, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        argmin_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("argmin.out", &handles::ARGMIN_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        argmin_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("any", &handles::ANY, BACKENDS, |_, (self_,)| {
+    registrar.structured(
+        "min.unary_out",
+        &handles::MIN_UNARY_OUT,
+        Serves::dense("amin_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            min_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "amax",
+        &handles::AMAX,
+        Serves::dense("amax_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            amax_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "amax.out",
+        &handles::AMAX_OUT,
+        Serves::dense("amax_kernel"),
+        |_, (self_, dim, keepdim, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            amax_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "amin",
+        &handles::AMIN,
+        Serves::dense("amin_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            amin_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "amin.out",
+        &handles::AMIN_OUT,
+        Serves::dense("amin_kernel"),
+        |_, (self_, dim, keepdim, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            amin_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "argmax",
+        &handles::ARGMAX,
+        Serves::dense("argmax_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            argmax_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "argmax.out",
+        &handles::ARGMAX_OUT,
+        Serves::dense("argmax_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
+            if operands::overlaps(&[out], "argmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "argmax",
+                    out,
+                    &redispatch::argmax(keyset, self_, dim, keepdim)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            argmax_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "argmin",
+        &handles::ARGMIN,
+        Serves::dense("argmin_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            argmin_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "argmin.out",
+        &handles::ARGMIN_OUT,
+        Serves::dense("argmin_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
+            if operands::overlaps(&[out], "argmin", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "argmin",
+                    out,
+                    &redispatch::argmin(keyset, self_, dim, keepdim)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            argmin_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("any", &handles::ANY, Serves::dense("any_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         any_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("any.all_out", &handles::ANY_ALL_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        any_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("any.dim", &handles::ANY_DIM, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        any_dim_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("any.out", &handles::ANY_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        any_dim_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("any.dims", &handles::ANY_DIMS, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        any_dims_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "any.all_out",
+        &handles::ANY_ALL_OUT,
+        Serves::dense("any_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            any_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "any.dim",
+        &handles::ANY_DIM,
+        Serves::dense("any_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            any_dim_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "any.out",
+        &handles::ANY_OUT,
+        Serves::dense("any_kernel"),
+        |_, (self_, dim, keepdim, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            any_dim_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "any.dims",
+        &handles::ANY_DIMS,
+        Serves::dense("any_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            any_dims_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "any.dims_out",
         &handles::ANY_DIMS_OUT,
-        BACKENDS,
+        Serves::dense("any_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_dims_run(&mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement("all", &handles::ALL, BACKENDS, |_, (self_,)| {
+    registrar.structured("all", &handles::ALL, Serves::dense("all_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         all_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.implement("all.all_out", &handles::ALL_ALL_OUT, BACKENDS, |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        all_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("all.dim", &handles::ALL_DIM, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        all_dim_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement("all.out", &handles::ALL_OUT, BACKENDS, |_, (self_, dim, keepdim, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        all_dim_run(&mut outs, self_, dim, keepdim)?;
-        Ok(out.clone())
-    })?;
-    registrar.implement("all.dims", &handles::ALL_DIMS, BACKENDS, |_, (self_, dim, keepdim)| {
-        let mut outs = StructuredOutputs::functional(1);
-        all_dims_run(&mut outs, self_, dim, keepdim)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "all.all_out",
+        &handles::ALL_ALL_OUT,
+        Serves::dense("all_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            all_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "all.dim",
+        &handles::ALL_DIM,
+        Serves::dense("all_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            all_dim_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "all.out",
+        &handles::ALL_OUT,
+        Serves::dense("all_kernel"),
+        |_, (self_, dim, keepdim, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            all_dim_run(&mut outs, self_, dim, keepdim)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "all.dims",
+        &handles::ALL_DIMS,
+        Serves::dense("all_kernel"),
+        |_, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(1);
+            all_dims_run(&mut outs, self_, dim, keepdim)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "all.dims_out",
         &handles::ALL_DIMS_OUT,
-        BACKENDS,
+        Serves::dense("all_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -576,36 +729,60 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("softmax", out, &composite::reduce::softmax_int(self_, dim, dtype)?)
         },
     )?;
-    registrar.implement("_softmax", &handles::_SOFTMAX, BACKENDS, |_, (self_, dim, half_to_float)| {
-        let mut outs = StructuredOutputs::functional(1);
-        _softmax_run(&mut outs, self_, dim, half_to_float)?;
-        outs.take(0)
-    })?;
-    registrar.implement(
+    registrar.structured(
+        "_softmax",
+        &handles::_SOFTMAX,
+        Serves::dense("softmax_kernel"),
+        |_, (self_, dim, half_to_float)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _softmax_run(&mut outs, self_, dim, half_to_float)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
         "_softmax.out",
         &handles::_SOFTMAX_OUT,
-        BACKENDS,
-        |_, (self_, dim, half_to_float, out)| {
+        Serves::dense("softmax_kernel"),
+        |keyset, (self_, dim, half_to_float, out)| {
+            if operands::overlaps(&[out], "_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "_softmax",
+                    out,
+                    &redispatch::_softmax(keyset, self_, dim, half_to_float)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _softmax_run(&mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_softmax_backward_data",
         &handles::_SOFTMAX_BACKWARD_DATA,
-        BACKENDS,
+        Serves::dense("softmax_backward_kernel"),
         |_, (grad_output, output, dim, input_dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             _softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_softmax_backward_data.out",
         &handles::_SOFTMAX_BACKWARD_DATA_OUT,
-        BACKENDS,
-        |_, (grad_output, output, dim, input_dtype, grad_input)| {
+        Serves::dense("softmax_backward_kernel"),
+        |keyset, (grad_output, output, dim, input_dtype, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_softmax_backward_data",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("output", &output)],
+            )? {
+                return structured::write_out(
+                    "_softmax_backward_data",
+                    grad_input,
+                    &redispatch::_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[grad_input]);
             _softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             Ok(grad_input.clone())
@@ -625,41 +802,60 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("log_softmax", out, &composite::reduce::log_softmax_int(self_, dim, dtype)?)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_log_softmax",
         &handles::_LOG_SOFTMAX,
-        BACKENDS,
+        Serves::dense("log_softmax_kernel"),
         |_, (self_, dim, half_to_float)| {
             let mut outs = StructuredOutputs::functional(1);
             _log_softmax_run(&mut outs, self_, dim, half_to_float)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_log_softmax.out",
         &handles::_LOG_SOFTMAX_OUT,
-        BACKENDS,
-        |_, (self_, dim, half_to_float, out)| {
+        Serves::dense("log_softmax_kernel"),
+        |keyset, (self_, dim, half_to_float, out)| {
+            if operands::overlaps(&[out], "_log_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "_log_softmax",
+                    out,
+                    &redispatch::_log_softmax(keyset, self_, dim, half_to_float)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _log_softmax_run(&mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_log_softmax_backward_data",
         &handles::_LOG_SOFTMAX_BACKWARD_DATA,
-        BACKENDS,
+        Serves::dense("log_softmax_backward_kernel"),
         |_, (grad_output, output, dim, input_dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             _log_softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             outs.take(0)
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "_log_softmax_backward_data.out",
         &handles::_LOG_SOFTMAX_BACKWARD_DATA_OUT,
-        BACKENDS,
-        |_, (grad_output, output, dim, input_dtype, out)| {
+        Serves::dense("log_softmax_backward_kernel"),
+        |keyset, (grad_output, output, dim, input_dtype, out)| {
+            if operands::overlaps(
+                &[out],
+                "_log_softmax_backward_data",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("output", &output)],
+            )? {
+                return structured::write_out(
+                    "_log_softmax_backward_data",
+                    out,
+                    &redispatch::_log_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _log_softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             Ok(out.clone())

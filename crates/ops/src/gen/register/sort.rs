@@ -3,14 +3,17 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DeviceType, Error, Result, Tensor};
+use c10::{DispatchKey, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
-use crate::registrar::{Registrar, BACKENDS, EXPLICIT, IMPLICIT};
+use crate::operands;
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -33,16 +36,16 @@ fn sort_stable_run(
     dim: i64,
     descending: bool,
 ) -> Result<()> {
-    meta::sort::sort_meta(outs, self_, stable, dim, descending)?;
-    if let Some(device) = structured::kernel_device(outs)? {
-        SORT_KERNEL.get(device)?(self_, stable, dim, descending, &outs.outputs()?)?;
+    with_sizes!([outs, self_] meta::sort::sort_meta(outs, self_, stable, dim, descending))?;
+    if let Some(key) = operands::kernel_key(outs, "sort", &[("self", &self_)])? {
+        SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
-/// Why kernels of the family cannot run on `device`: not registered, or under another type.
-pub(super) fn missing_kernels(device: DeviceType, missing: &mut Vec<Error>) {
-    missing.extend(SORT_KERNEL.get(device).err());
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("sort_kernel").missing(key, &SORT_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -62,21 +65,35 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             ))
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "sort.stable",
         &handles::SORT_STABLE,
-        BACKENDS,
+        Serves::dense("sort_kernel"),
         |_, (self_, stable, dim, descending)| {
             let mut outs = StructuredOutputs::functional(2);
             sort_stable_run(&mut outs, self_, stable, dim, descending)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
-    registrar.implement(
+    registrar.structured(
         "sort.values_stable",
         &handles::SORT_VALUES_STABLE,
-        BACKENDS,
-        |_, (self_, stable, dim, descending, values, indices)| {
+        Serves::dense("sort_kernel"),
+        |keyset, (self_, stable, dim, descending, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "sort",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::sort_stable(keyset, self_, stable, dim, descending)?;
+                    Ok((
+                        structured::write_out("sort", values, &result0)?,
+                        structured::write_out("sort", indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[values, indices]);
             sort_stable_run(&mut outs, self_, stable, dim, descending)?;
             Ok((values.clone(), indices.clone()))

@@ -1,0 +1,133 @@
+//! A backend that registers kernels and nothing else: operators reach them under its dispatch key.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use c10::{
+    set_allocator, Allocator, DataPtr, Device, DeviceType, DispatchKey, DispatchKeySet, ErrorKind, Result,
+    Scalar, ScalarType, Tensor,
+};
+use dispatch::{KernelFunction, Library, LibraryKind, OperatorHandle, Stack};
+use iter::{kernel_registry, TensorIterator};
+use ops::{at, sym};
+
+type AddKernel = fn(&TensorIterator, &Scalar) -> Result<()>;
+type UnaryKernel = fn(&TensorIterator) -> Result<()>;
+type NonzeroKernel = fn(&Tensor) -> Result<Tensor>;
+
+/// Host memory under the name of another device.
+struct HostMemory;
+
+impl Allocator for HostMemory {
+    fn allocate(&self, nbytes: usize) -> Result<DataPtr> {
+        let mut block = vec![0u64; nbytes.div_ceil(8).max(1)];
+        let data = block.as_mut_ptr().cast();
+        Ok(DataPtr::from_owner(data, block, self.device()))
+    }
+
+    fn device(&self) -> Device {
+        Device::new(DeviceType::PrivateUse1, 0)
+    }
+
+    unsafe fn copy_data(&self, dest: *mut u8, src: *const u8, nbytes: usize) -> Result<()> {
+        // SAFETY: the caller promises two valid, disjoint ranges, and the memory is the host's.
+        unsafe { std::ptr::copy_nonoverlapping(src, dest, nbytes) };
+        Ok(())
+    }
+}
+
+static ADDED: AtomicUsize = AtomicUsize::new(0);
+
+fn add(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
+    ADDED.fetch_add(1, Ordering::Relaxed);
+    kernel_registry::find::<AddKernel>("add_kernel", DispatchKey::CPU)?(iter, alpha)
+}
+
+/// What a test needs while it runs: calls start below autograd, and one test at a time changes the backend.
+struct Started {
+    _below: c10::AutoDispatchBelowADInplaceOrView,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn start() -> Result<Started> {
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    set_allocator(DeviceType::PrivateUse1, &HostMemory, 0);
+    Ok(Started { _below: crate::start()?, _turn: turn })
+}
+
+fn ones(sizes: &[i64]) -> Result<Tensor> {
+    let device = Some(Device::new(DeviceType::PrivateUse1, 0));
+    let tensor =
+        at::empty_memory_format(&sym::sym_ints(sizes), Some(ScalarType::Float), None, device, None, None)?;
+    // SAFETY: the memory is the host's, contiguous, and of this many floats.
+    unsafe { std::slice::from_raw_parts_mut(tensor.data_ptr().cast::<f32>(), tensor.numel()? as usize) }
+        .fill(1.0);
+    Ok(tensor)
+}
+
+fn floats(tensor: &Tensor) -> Result<Vec<f32>> {
+    let n = tensor.numel()? as usize;
+    // SAFETY: as in `ones`.
+    Ok(unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<f32>(), n) }.to_vec())
+}
+
+#[test]
+fn registering_a_kernel_makes_every_form_of_its_operator_work() -> Result<()> {
+    let _guard = start()?;
+    let (a, b) = (ones(&[2, 1])?, ones(&[3])?);
+    let one = Scalar::Int(1);
+    let error = at::add_tensor(&a, &b, &one).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotImplemented);
+    assert!(error.message().contains("from the 'PrivateUse1' backend"), "{}", error.message());
+
+    kernel_registry::register::<AddKernel>("add_kernel", DispatchKey::PrivateUse1, add);
+    let sum = at::add_tensor(&a, &b, &one)?;
+    assert_eq!((sum.sizes()?, sum.device().device_type()), (&[2, 3][..], DeviceType::PrivateUse1));
+    assert_eq!(floats(&sum)?, [2.0; 6]);
+    at::add__tensor(&sum, &b, &one)?;
+    assert_eq!(floats(&sum)?, [3.0; 6]);
+    let out = ones(&[0])?;
+    assert!(at::add_out(&sum, &b, &Scalar::Int(2), &out)?.is_same(&out));
+    assert_eq!(floats(&out)?, [5.0; 6]);
+    assert_eq!(ADDED.load(Ordering::Relaxed), 3);
+
+    let absent = ops::missing_kernels(DispatchKey::PrivateUse1);
+    assert!(absent.iter().any(|e| e.message() == "mul: no kernel for PrivateUse1"));
+    assert!(!absent.iter().any(|e| e.message().starts_with("add:")));
+    Ok(())
+}
+
+#[test]
+fn operators_without_a_kernel_reach_the_backends_fallback() -> Result<()> {
+    fn fallback(op: OperatorHandle, _: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+        assert_eq!(op.name().base_name(), "neg");
+        stack.truncate(1);
+        Ok(())
+    }
+    let _guard = start()?;
+    let mut library = Library::new(LibraryKind::Impl, "_");
+    library.fallback(DispatchKey::PrivateUse1, KernelFunction::from_boxed(fallback))?;
+    let a = ones(&[2])?;
+    assert!(at::neg(&a)?.is_same(&a), "the fallback's answer");
+
+    fn neg(iter: &TensorIterator) -> Result<()> {
+        kernel_registry::find::<UnaryKernel>("neg_kernel", DispatchKey::CPU)?(iter)
+    }
+    kernel_registry::register::<UnaryKernel>("neg_kernel", DispatchKey::PrivateUse1, neg);
+    assert_eq!(floats(&at::neg(&a)?)?, [-1.0; 2], "the kernel's answer");
+    Ok(())
+}
+
+#[test]
+fn a_kernel_that_allocates_is_found_by_the_key_too() -> Result<()> {
+    fn nonzero(self_: &Tensor) -> Result<Tensor> {
+        Ok(self_.clone())
+    }
+    let _guard = start()?;
+    let a = ones(&[2])?;
+    assert!(at::nonzero(&a).is_err());
+    kernel_registry::register::<NonzeroKernel>("nonzero_kernel", DispatchKey::PrivateUse1, nonzero);
+    assert!(at::nonzero(&a)?.is_same(&a));
+    Ok(())
+}
