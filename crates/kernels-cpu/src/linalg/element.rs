@@ -62,6 +62,8 @@ pub(crate) trait LinalgElement: Stored<Raw = Self> {
     type Sum: Accumulator + Panel;
     /// Whether `Sum` is this type.
     const SUMS_IN_ITSELF: bool = false;
+    /// Whether a loop over [`LinalgElement::widen`] vectorizes; else `widen_slice` comes first.
+    const WIDENS_IN_LOOPS: bool = true;
 
     /// One element.
     #[inline(always)]
@@ -108,6 +110,7 @@ macro_rules! narrow_integers {
 
 impl LinalgElement for Half {
     type Sum = f32;
+    const WIDENS_IN_LOOPS: bool = false;
     fn widen_slice(from: &[Half], to: &mut [f32]) {
         from.convert_to_f32_slice(to);
     }

@@ -1,18 +1,23 @@
 //! Matrix times vector: bound by the bandwidth of reading the matrix once.
 
 use c10::{Element, Result};
-use iter::parallel::{parallel_for, GRAIN_SIZE};
+use iter::parallel::{in_parallel_region, num_threads, parallel_for, GRAIN_SIZE};
 
-use super::dot::{dot, gather};
+use super::dot::{dot_dense, gather, BLOCK};
 use super::element::{Accumulator, LinalgElement};
 use super::gemm::store;
 use super::matrix::Matrix;
 use crate::vec::tiered;
 
-/// Sums that the column-wise form keeps in the first cache level.
-const SUMS: usize = 1024;
+/// Columns that are read side by side: one alone does not keep the memory busy.
+const ABREAST: usize = 4;
+/// The most sums that the column-wise form keeps, and their bytes: half of the first cache level.
+const SUMS: usize = 4096;
+const SUMS_BYTES: usize = 16 << 10;
 
 /// `y = alpha·A·x + beta·y`; `x` and `y` are matrices of one row.
+///
+/// How rows are cut into pieces does not show in their sums.
 pub(super) fn gemv<T: LinalgElement>(
     alpha: T::Sum,
     a: Matrix<T>,
@@ -20,32 +25,37 @@ pub(super) fn gemv<T: LinalgElement>(
     beta: Option<T::Sum>,
     y: Matrix<T>,
 ) -> Result<()> {
-    // The pieces are whole rows, so a row's sum does not depend on them.
     let rows_per_piece = (4 * GRAIN_SIZE / a.cols.max(1)).max(1);
     if a.row_stride == 1 && a.col_stride != 1 {
-        // Long runs of every column, for the sake of prefetching; still several pieces.
-        let piece = (a.rows / 8).max(rows_per_piece).next_multiple_of(64).clamp(256, SUMS);
+        // Runs of every column as long as the threads allow, for the sake of prefetching.
+        let threads = if in_parallel_region() { 1 } else { num_threads() };
+        let most = SUMS.min(SUMS_BYTES / std::mem::size_of::<T::Sum>());
+        let piece =
+            a.rows.div_ceil(threads).next_multiple_of(64).clamp(256, most).max(rows_per_piece.min(most));
         return parallel_for(0, a.rows, piece, &|begin, end| {
-            for first in (begin..end).step_by(SUMS) {
-                by_columns(alpha, a, x, beta, y, first, SUMS.min(end - first));
-            }
+            by_columns(alpha, a, x, beta, y, begin, end - begin)
         });
     }
-    let mut dense = Vec::new();
-    let x = if x.col_stride == 1 || !T::SUMS_IN_ITSELF {
-        x
-    } else {
-        dense.extend((0..x.cols).map(|i| {
-            // SAFETY: an element of the vector.
-            unsafe { x.get(0, i) }
-        }));
-        Matrix { data: dense.as_mut_ptr(), row_stride: 0, col_stride: 1, ..x }
-    };
+    let mut dense = vec![<T::Sum as Element>::ZERO; x.cols];
+    gather(x, 0, &mut dense);
     parallel_for(0, a.rows, rows_per_piece, &|begin, end| {
         for row in begin..end {
-            let sum = dot(a.block(row, 1, 0, a.cols), x, 0, a.cols);
-            store(alpha, sum, beta, y, 0, row);
+            store(alpha, sum_of_row(a.block(row, 1, 0, a.cols), &dense), beta, y, 0, row);
         }
+    })
+}
+
+/// The inner product of a row with `x`.
+fn sum_of_row<T: LinalgElement>(row: Matrix<T>, x: &[T::Sum]) -> T::Sum {
+    if T::SUMS_IN_ITSELF && row.col_stride == 1 {
+        // SAFETY: a dense row of the matrix; `Sum` is the same type as `T`.
+        return dot_dense(unsafe { std::slice::from_raw_parts(row.data.cast::<T::Sum>(), row.cols) }, x);
+    }
+    let mut buffer = [<T::Sum as Element>::ZERO; BLOCK];
+    x.chunks(BLOCK).enumerate().fold(<T::Sum as Element>::ZERO, |sum, (i, x)| {
+        let buffer = &mut buffer[..x.len()];
+        gather(row, i * BLOCK, buffer);
+        sum.plus(dot_dense(buffer, x))
     })
 }
 
@@ -59,34 +69,26 @@ fn by_columns<T: LinalgElement>(
     first: usize,
     count: usize,
 ) {
-    let zero = <T::Sum as Element>::ZERO;
-    let mut sums = [zero; SUMS];
-    let mut columns = [[zero; SUMS]; 4];
+    let mut sums = [<T::Sum as Element>::ZERO; SUMS];
     let sums = &mut sums[..count];
-    for group in (0..a.cols).step_by(4) {
-        let wide = 4.min(a.cols - group);
-        let factors: [T::Sum; 4] = std::array::from_fn(|i| {
-            // SAFETY: an element of the vector.
-            if i < wide {
-                // SAFETY: an element of the vector.
-                unsafe { x.get(0, group + i) }.widen()
-            } else {
-                zero
-            }
-        });
-        let column = |i: usize| a.transposed().block(group + i, 1, first, count);
-        if T::SUMS_IN_ITSELF && wide == 4 {
-            // SAFETY: `count` dense elements of a column; `Sum` is the same type as `T`.
-            let slice = |i| unsafe { std::slice::from_raw_parts(column(i).data.cast::<T::Sum>(), count) };
-            add_columns(sums, [slice(0), slice(1), slice(2), slice(3)], factors);
-        } else {
-            for (i, buffer) in columns.iter_mut().enumerate().take(wide) {
-                gather(column(i), 0, &mut buffer[..count]);
-            }
-            // Columns beyond the last may hold anything from before: they must not meet a factor, even zero.
-            for (buffer, &factor) in columns.iter().zip(&factors).take(wide) {
-                add_column(sums, &buffer[..count], factor);
-            }
+    // SAFETY: an element of the vector.
+    let factor = |col: usize| unsafe { x.get(0, col) }.widen();
+    // SAFETY: `count` dense elements of a column.
+    let column = |col: usize| unsafe { std::slice::from_raw_parts(a.at(first, col).cast_const(), count) };
+    let mut col = 0;
+    if T::WIDENS_IN_LOOPS {
+        while col + ABREAST <= a.cols {
+            let columns = std::array::from_fn(|i| column(col + i));
+            add_columns(sums, columns, std::array::from_fn(|i| factor(col + i)));
+            col += ABREAST;
+        }
+    }
+    let mut buffer = [<T::Sum as Element>::ZERO; BLOCK];
+    for col in col..a.cols {
+        for (sums, column) in sums.chunks_mut(BLOCK).zip(column(col).chunks(BLOCK)) {
+            let buffer = &mut buffer[..column.len()];
+            T::widen_slice(column, buffer);
+            add_column(sums, buffer, factor(col));
         }
     }
     for (i, &sum) in sums.iter().enumerate() {
@@ -95,9 +97,11 @@ fn by_columns<T: LinalgElement>(
 }
 
 tiered! {
-    fn add_columns<S>(sums: &mut [S], columns: [&[S]; 4], factors: [S; 4]) where { S: Accumulator } => A {
+    fn add_columns<T, S>(sums: &mut [S], columns: [&[T]; ABREAST], factors: [S; ABREAST])
+    where { T: LinalgElement<Sum = S>, S: Accumulator } => A {
         let [a, b, c, d] = columns;
         for ((((sum, &a), &b), &c), &d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+            let (a, b, c, d) = (a.widen(), b.widen(), c.widen(), d.widen());
             let partial = b.mul_add::<A>(factors[1], a.mul_add::<A>(factors[0], *sum));
             *sum = d.mul_add::<A>(factors[3], c.mul_add::<A>(factors[2], partial));
         }
