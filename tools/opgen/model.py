@@ -294,6 +294,7 @@ class Operator:
     doc: str | None = None
     namespace: str | None = None
     python: bool = True
+    manual_method: bool = False  # `python: manual`: the bindings have the method by hand
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False

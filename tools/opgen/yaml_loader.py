@@ -234,7 +234,8 @@ class _Entry:
             sharding=self.text("sharding", self.rule.sharding if kind is not Kind.IMPLICIT else "decompose"),
             doc=self.text("doc"),
             namespace=self.choice("namespace", NAMESPACES),
-            python=self.flag("python", True),
+            python=self.text("python") == "manual" or self.flag("python", True),
+            manual_method=self.text("python") == "manual",
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
@@ -416,6 +417,8 @@ def _checked(operator: Operator) -> Operator:
         raise operator.error("`init: copy_self` is for structured operators with an argument `self`")
     if operator.kind is not Kind.STRUCTURED and operator.plan != "none":
         raise operator.error("`plan` is for structured operators")
+    if operator.manual_method and "method" not in operator.variants:
+        raise operator.error("`python: manual` is about the method, which `variants` does not have")
     if operator.namespace and "method" in operator.variants:
         raise operator.error("an operator of a namespace has no method")
     for formula in operator.forward:

@@ -287,6 +287,21 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
     assert [o.out and o.out.schema.overload for o in eq.overloads] == ["Tensor_out", "Scalar_out"]
 
 
+def test_methods_by_hand_are_declared_so(tmp_path: Path) -> None:
+    half = declare(
+        tmp_path,
+        """
+- op: f.a(Tensor self) -> Tensor
+  variants: [function, method]
+  python: manual
+- op: f.b(Tensor self, Tensor other) -> Tensor
+  variants: [function, method]
+""",
+    )
+    with pytest.raises(OpgenError, match=r"pointwise.yaml:5: f.b: the method `f` is bound by hand, as pointwise.yaml"):
+        _ = [b.is_manual for b in bindings(f for o in half for f in functions_of(o))]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -154,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:115",
+        source: "factory.yaml:116",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -163,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:139",
+        source: "factory.yaml:140",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -172,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:145",
+        source: "factory.yaml:146",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -181,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:151",
+        source: "factory.yaml:152",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -190,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:161",
+        source: "factory.yaml:163",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

@@ -1063,7 +1063,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and",
         node_name: "",
-        source: "pointwise.yaml:362",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1072,7 +1072,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and_",
         node_name: "",
-        source: "pointwise.yaml:362",
+        source: "pointwise.yaml:368",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1081,7 +1081,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or",
         node_name: "",
-        source: "pointwise.yaml:365",
+        source: "pointwise.yaml:371",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1090,7 +1090,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or_",
         node_name: "",
-        source: "pointwise.yaml:365",
+        source: "pointwise.yaml:371",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1099,7 +1099,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:374",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1108,7 +1108,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor_",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:374",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1117,7 +1117,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Tensor",
         node_name: "",
-        source: "pointwise.yaml:373",
+        source: "pointwise.yaml:379",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1126,7 +1126,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:373",
+        source: "pointwise.yaml:379",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1135,7 +1135,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Scalar",
         node_name: "",
-        source: "pointwise.yaml:377",
+        source: "pointwise.yaml:383",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1144,7 +1144,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:377",
+        source: "pointwise.yaml:383",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1153,7 +1153,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Tensor",
         node_name: "",
-        source: "pointwise.yaml:380",
+        source: "pointwise.yaml:386",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1162,7 +1162,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:380",
+        source: "pointwise.yaml:386",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1171,7 +1171,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Scalar",
         node_name: "",
-        source: "pointwise.yaml:384",
+        source: "pointwise.yaml:390",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1180,7 +1180,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:384",
+        source: "pointwise.yaml:390",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1189,7 +1189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:387",
+        source: "pointwise.yaml:393",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1198,7 +1198,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:387",
+        source: "pointwise.yaml:393",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1207,7 +1207,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:391",
+        source: "pointwise.yaml:397",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1216,7 +1216,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:391",
+        source: "pointwise.yaml:397",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1225,7 +1225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Tensor",
         node_name: "",
-        source: "pointwise.yaml:394",
+        source: "pointwise.yaml:400",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1234,7 +1234,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:394",
+        source: "pointwise.yaml:400",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1243,7 +1243,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Scalar",
         node_name: "",
-        source: "pointwise.yaml:398",
+        source: "pointwise.yaml:404",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1252,7 +1252,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:398",
+        source: "pointwise.yaml:404",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1261,7 +1261,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:401",
+        source: "pointwise.yaml:407",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1270,7 +1270,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:401",
+        source: "pointwise.yaml:407",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1279,7 +1279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:405",
+        source: "pointwise.yaml:411",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1288,7 +1288,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:405",
+        source: "pointwise.yaml:411",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1297,7 +1297,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Tensor",
         node_name: "",
-        source: "pointwise.yaml:408",
+        source: "pointwise.yaml:414",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1306,7 +1306,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Tensor",
         node_name: "",
-        source: "pointwise.yaml:408",
+        source: "pointwise.yaml:414",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1315,7 +1315,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Scalar",
         node_name: "",
-        source: "pointwise.yaml:412",
+        source: "pointwise.yaml:418",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1324,7 +1324,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Scalar",
         node_name: "",
-        source: "pointwise.yaml:412",
+        source: "pointwise.yaml:418",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1333,7 +1333,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:420",
+        source: "pointwise.yaml:426",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1349,7 +1349,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul_",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:420",
+        source: "pointwise.yaml:426",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1365,7 +1365,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:426",
+        source: "pointwise.yaml:432",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1380,7 +1380,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv_",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:426",
+        source: "pointwise.yaml:432",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1395,7 +1395,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:432",
+        source: "pointwise.yaml:438",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1404,7 +1404,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:432",
+        source: "pointwise.yaml:438",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1413,7 +1413,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:438",
+        source: "pointwise.yaml:444",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1426,7 +1426,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:438",
+        source: "pointwise.yaml:444",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1439,7 +1439,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:446",
+        source: "pointwise.yaml:452",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1452,7 +1452,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:446",
+        source: "pointwise.yaml:452",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1465,7 +1465,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:458",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1478,7 +1478,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:458",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1491,7 +1491,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:457",
+        source: "pointwise.yaml:463",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1500,7 +1500,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min_",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:457",
+        source: "pointwise.yaml:463",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1509,7 +1509,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:462",
+        source: "pointwise.yaml:468",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1518,7 +1518,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max_",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:462",
+        source: "pointwise.yaml:468",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1527,7 +1527,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:475",
+        source: "pointwise.yaml:481",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1540,7 +1540,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:491",
+        source: "pointwise.yaml:497",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1549,7 +1549,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:491",
+        source: "pointwise.yaml:497",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1558,7 +1558,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:496",
+        source: "pointwise.yaml:502",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1567,7 +1567,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:504",
+        source: "pointwise.yaml:510",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1576,7 +1576,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:513",
+        source: "pointwise.yaml:519",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1585,7 +1585,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:524",
+        source: "pointwise.yaml:530",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1594,7 +1594,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:528",
+        source: "pointwise.yaml:534",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1603,7 +1603,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:534",
+        source: "pointwise.yaml:540",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1612,7 +1612,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:538",
+        source: "pointwise.yaml:544",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1621,7 +1621,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:544",
+        source: "pointwise.yaml:550",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],

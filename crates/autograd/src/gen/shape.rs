@@ -285,7 +285,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:159",
+        source: "shape.yaml:160",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -294,7 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:171",
+        source: "shape.yaml:172",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -303,7 +303,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:175",
+        source: "shape.yaml:176",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -312,7 +312,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:181",
+        source: "shape.yaml:182",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -321,7 +321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:184",
+        source: "shape.yaml:185",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +330,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:187",
+        source: "shape.yaml:188",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -339,7 +339,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:197",
+        source: "shape.yaml:198",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -352,7 +352,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:207",
+        source: "shape.yaml:208",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },
