@@ -298,6 +298,8 @@ class Operator:
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False
+    device_check: bool = True
+    device_guard: bool = True
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property

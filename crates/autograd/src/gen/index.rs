@@ -30,7 +30,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:12",
+        source: "index.yaml:13",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -44,7 +44,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put_",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:18",
+        source: "index.yaml:19",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_index_put_impl_",
         node_name: "IndexPutImplBackward0",
-        source: "index.yaml:25",
+        source: "index.yaml:26",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -72,7 +72,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_select",
         node_name: "IndexSelectBackward0",
-        source: "index.yaml:34",
+        source: "index.yaml:36",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -85,7 +85,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:41",
+        source: "index.yaml:43",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -99,7 +99,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add_",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:41",
+        source: "index.yaml:43",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -113,7 +113,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gather",
         node_name: "GatherBackward0",
-        source: "index.yaml:50",
+        source: "index.yaml:52",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -127,7 +127,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:58",
+        source: "index.yaml:60",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:58",
+        source: "index.yaml:60",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -145,7 +145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:67",
+        source: "index.yaml:69",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -154,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:67",
+        source: "index.yaml:69",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -163,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:76",
+        source: "index.yaml:78",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -172,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add_",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:76",
+        source: "index.yaml:78",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -181,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:85",
+        source: "index.yaml:87",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -190,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:93",
+        source: "index.yaml:95",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -199,7 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:101",
+        source: "index.yaml:103",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -208,7 +208,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:108",
+        source: "index.yaml:110",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -217,7 +217,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_select",
         node_name: "MaskedSelectBackward0",
-        source: "index.yaml:116",
+        source: "index.yaml:118",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -229,7 +229,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nonzero",
         node_name: "",
-        source: "index.yaml:124",
+        source: "index.yaml:126",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
