@@ -32,7 +32,8 @@ from .schema import SchemaError, parse_schema
 KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
     "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
-    "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check device_guard".split()
+    "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
+    "device_guard".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})

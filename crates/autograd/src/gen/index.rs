@@ -10,6 +10,7 @@ use ops::at;
 use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -25,6 +26,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: index_tensor_apply,
     },
     DerivativeEntry {
@@ -39,6 +41,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: index_put_apply,
     },
     DerivativeEntry {
@@ -53,6 +56,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: index_put__apply,
     },
     DerivativeEntry {
@@ -67,6 +71,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: _index_put_impl__apply,
     },
     DerivativeEntry {
@@ -80,6 +85,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 2, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: index_select_apply,
     },
     DerivativeEntry {
@@ -94,6 +100,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 4 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: index_add_apply,
     },
     DerivativeEntry {
@@ -108,6 +115,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 4 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: index_add_apply,
     },
     DerivativeEntry {
@@ -122,6 +130,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 2, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: gather_apply,
     },
     DerivativeEntry {
@@ -131,6 +140,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_src_apply,
     },
     DerivativeEntry {
@@ -140,6 +150,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_src_apply,
     },
     DerivativeEntry {
@@ -149,6 +160,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_value_apply,
     },
     DerivativeEntry {
@@ -158,6 +170,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_value_apply,
     },
     DerivativeEntry {
@@ -167,6 +180,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_add_apply,
     },
     DerivativeEntry {
@@ -176,6 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: scatter_add_apply,
     },
     DerivativeEntry {
@@ -185,6 +200,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: masked_fill__scalar_apply,
     },
     DerivativeEntry {
@@ -194,6 +210,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: masked_fill__tensor_apply,
     },
     DerivativeEntry {
@@ -203,6 +220,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: masked_fill_scalar_apply,
     },
     DerivativeEntry {
@@ -212,6 +230,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: masked_fill_tensor_apply,
     },
     DerivativeEntry {
@@ -224,6 +243,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: masked_select_apply,
     },
     DerivativeEntry {
@@ -233,6 +253,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
 ];

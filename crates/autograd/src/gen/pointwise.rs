@@ -10,6 +10,7 @@ use ops::at;
 use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -21,6 +22,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: abs_apply,
     },
     DerivativeEntry {
@@ -30,6 +32,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: abs_apply,
     },
     DerivativeEntry {
@@ -39,6 +42,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: neg_apply,
     },
     DerivativeEntry {
@@ -48,6 +52,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: neg_apply,
     },
     DerivativeEntry {
@@ -57,6 +62,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: exp_apply,
     },
     DerivativeEntry {
@@ -66,6 +72,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: exp_apply,
     },
     DerivativeEntry {
@@ -75,6 +82,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: expm1_apply,
     },
     DerivativeEntry {
@@ -84,6 +92,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: expm1_apply,
     },
     DerivativeEntry {
@@ -93,6 +102,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: log_apply,
     },
     DerivativeEntry {
@@ -102,6 +112,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: log_apply,
     },
     DerivativeEntry {
@@ -111,6 +122,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: log1p_apply,
     },
     DerivativeEntry {
@@ -120,6 +132,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: log1p_apply,
     },
     DerivativeEntry {
@@ -129,6 +142,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sqrt_apply,
     },
     DerivativeEntry {
@@ -138,6 +152,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sqrt_apply,
     },
     DerivativeEntry {
@@ -147,6 +162,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: rsqrt_apply,
     },
     DerivativeEntry {
@@ -156,6 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: rsqrt_apply,
     },
     DerivativeEntry {
@@ -165,6 +182,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sin_apply,
     },
     DerivativeEntry {
@@ -174,6 +192,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sin_apply,
     },
     DerivativeEntry {
@@ -183,6 +202,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: cos_apply,
     },
     DerivativeEntry {
@@ -192,6 +212,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: cos_apply,
     },
     DerivativeEntry {
@@ -201,6 +222,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: tanh_apply,
     },
     DerivativeEntry {
@@ -210,6 +232,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: tanh_apply,
     },
     DerivativeEntry {
@@ -219,6 +242,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sigmoid_apply,
     },
     DerivativeEntry {
@@ -228,6 +252,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sigmoid_apply,
     },
     DerivativeEntry {
@@ -237,6 +262,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: relu_apply,
     },
     DerivativeEntry {
@@ -246,6 +272,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: relu_apply,
     },
     DerivativeEntry {
@@ -255,6 +282,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: reciprocal_apply,
     },
     DerivativeEntry {
@@ -264,6 +292,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: reciprocal_apply,
     },
     DerivativeEntry {
@@ -273,6 +302,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: floor_apply,
     },
     DerivativeEntry {
@@ -282,6 +312,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: floor_apply,
     },
     DerivativeEntry {
@@ -291,6 +322,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: ceil_apply,
     },
     DerivativeEntry {
@@ -300,6 +332,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: ceil_apply,
     },
     DerivativeEntry {
@@ -309,6 +342,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: trunc_apply,
     },
     DerivativeEntry {
@@ -318,6 +352,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: trunc_apply,
     },
     DerivativeEntry {
@@ -327,6 +362,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: round_apply,
     },
     DerivativeEntry {
@@ -336,6 +372,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: round_apply,
     },
     DerivativeEntry {
@@ -345,6 +382,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: round_decimals_apply,
     },
     DerivativeEntry {
@@ -354,6 +392,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: round_decimals_apply,
     },
     DerivativeEntry {
@@ -363,6 +402,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: sign_apply,
     },
     DerivativeEntry {
@@ -372,6 +412,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: sign_apply,
     },
     DerivativeEntry {
@@ -381,6 +422,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sgn_apply,
     },
     DerivativeEntry {
@@ -390,6 +432,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sgn_apply,
     },
     DerivativeEntry {
@@ -399,6 +442,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -408,6 +452,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -417,6 +462,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -426,6 +472,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -435,6 +482,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: conj_physical_apply,
     },
     DerivativeEntry {
@@ -444,6 +492,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: conj_physical_apply,
     },
     DerivativeEntry {
@@ -453,6 +502,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -462,6 +512,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -475,6 +526,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: add_tensor_apply,
     },
     DerivativeEntry {
@@ -488,6 +540,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: add_tensor_apply,
     },
     DerivativeEntry {
@@ -497,6 +550,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: add_scalar_apply,
     },
     DerivativeEntry {
@@ -506,6 +560,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: add_scalar_apply,
     },
     DerivativeEntry {
@@ -519,6 +574,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: sub_tensor_apply,
     },
     DerivativeEntry {
@@ -532,6 +588,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: sub_tensor_apply,
     },
     DerivativeEntry {
@@ -541,6 +598,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sub_scalar_apply,
     },
     DerivativeEntry {
@@ -550,6 +608,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: sub_scalar_apply,
     },
     DerivativeEntry {
@@ -564,6 +623,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::ScalarType, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mul_tensor_apply,
     },
     DerivativeEntry {
@@ -578,6 +638,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::ScalarType, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mul_tensor_apply,
     },
     DerivativeEntry {
@@ -590,6 +651,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mul_scalar_apply,
     },
     DerivativeEntry {
@@ -602,6 +664,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mul_scalar_apply,
     },
     DerivativeEntry {
@@ -615,6 +678,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_tensor_apply,
     },
     DerivativeEntry {
@@ -628,6 +692,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_tensor_apply,
     },
     DerivativeEntry {
@@ -640,6 +705,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_scalar_apply,
     },
     DerivativeEntry {
@@ -652,6 +718,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_scalar_apply,
     },
     DerivativeEntry {
@@ -666,6 +733,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_tensor_mode_apply,
     },
     DerivativeEntry {
@@ -680,6 +748,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_tensor_mode_apply,
     },
     DerivativeEntry {
@@ -693,6 +762,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_scalar_mode_apply,
     },
     DerivativeEntry {
@@ -706,6 +776,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: div_scalar_mode_apply,
     },
     DerivativeEntry {
@@ -715,6 +786,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: floor_divide_apply,
     },
     DerivativeEntry {
@@ -724,6 +796,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: floor_divide_apply,
     },
     DerivativeEntry {
@@ -737,6 +810,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::ScalarType, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: rsub_tensor_apply,
     },
     DerivativeEntry {
@@ -749,6 +823,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: rsub_scalar_apply,
     },
     DerivativeEntry {
@@ -758,6 +833,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: pow_tensor_scalar_apply,
     },
     DerivativeEntry {
@@ -767,6 +843,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: pow_tensor_scalar_apply,
     },
     DerivativeEntry {
@@ -780,6 +857,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: pow_tensor_tensor_apply,
     },
     DerivativeEntry {
@@ -793,6 +871,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: pow__tensor_apply,
     },
     DerivativeEntry {
@@ -806,6 +885,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: pow_scalar_apply,
     },
     DerivativeEntry {
@@ -815,6 +895,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: remainder_scalar_apply,
     },
     DerivativeEntry {
@@ -824,6 +905,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: remainder_scalar_apply,
     },
     DerivativeEntry {
@@ -833,6 +915,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: remainder_tensor_apply,
     },
     DerivativeEntry {
@@ -842,6 +925,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: remainder_tensor_apply,
     },
     DerivativeEntry {
@@ -851,6 +935,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[1],
         saved: &[SavedArg::Value { arg: 0 }, SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: remainder_scalar_tensor_apply,
     },
     DerivativeEntry {
@@ -860,6 +945,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fmod_scalar_apply,
     },
     DerivativeEntry {
@@ -869,6 +955,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fmod_scalar_apply,
     },
     DerivativeEntry {
@@ -878,6 +965,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: fmod_tensor_apply,
     },
     DerivativeEntry {
@@ -887,6 +975,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: fmod_tensor_apply,
     },
     DerivativeEntry {
@@ -896,6 +985,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: maximum_apply,
     },
     DerivativeEntry {
@@ -905,6 +995,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: minimum_apply,
     },
     DerivativeEntry {
@@ -914,6 +1005,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: atan2_apply,
     },
     DerivativeEntry {
@@ -923,6 +1015,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
+        forward: None,
         backward: atan2_apply,
     },
     DerivativeEntry {
@@ -932,6 +1025,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -941,6 +1035,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -950,6 +1045,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -959,6 +1055,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -968,6 +1065,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -977,6 +1075,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -986,6 +1085,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -995,6 +1095,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1004,6 +1105,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1013,6 +1115,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1022,6 +1125,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1031,6 +1135,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1040,6 +1145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1049,6 +1155,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1058,6 +1165,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1067,6 +1175,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1076,6 +1185,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1085,6 +1195,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1094,6 +1205,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1103,6 +1215,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1112,6 +1225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1121,6 +1235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1130,6 +1245,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1139,6 +1255,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1148,6 +1265,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1157,6 +1275,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1166,6 +1285,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1175,6 +1295,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1184,6 +1305,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1193,6 +1315,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1202,6 +1325,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1211,6 +1335,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1220,6 +1345,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1229,6 +1355,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1238,6 +1365,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1247,6 +1375,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1256,6 +1385,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1265,6 +1395,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1274,6 +1405,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1283,6 +1415,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1292,6 +1425,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1301,6 +1435,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1310,6 +1445,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1319,6 +1455,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1328,6 +1465,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -1344,6 +1482,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::ScalarType, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addcmul_apply,
     },
     DerivativeEntry {
@@ -1360,6 +1499,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::ScalarType, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addcmul_apply,
     },
     DerivativeEntry {
@@ -1375,6 +1515,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addcdiv_apply,
     },
     DerivativeEntry {
@@ -1390,6 +1531,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addcdiv_apply,
     },
     DerivativeEntry {
@@ -1399,6 +1541,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
+        forward: None,
         backward: lerp_scalar_apply,
     },
     DerivativeEntry {
@@ -1408,6 +1551,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
+        forward: None,
         backward: lerp_scalar_apply,
     },
     DerivativeEntry {
@@ -1421,6 +1565,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: lerp_tensor_apply,
     },
     DerivativeEntry {
@@ -1434,6 +1579,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: lerp_tensor_apply,
     },
     DerivativeEntry {
@@ -1447,6 +1593,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 2, needed_by: 0b111 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_tensor_apply,
     },
     DerivativeEntry {
@@ -1460,6 +1607,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 2, needed_by: 0b111 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_tensor_apply,
     },
     DerivativeEntry {
@@ -1473,6 +1621,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_apply,
     },
     DerivativeEntry {
@@ -1486,6 +1635,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_apply,
     },
     DerivativeEntry {
@@ -1495,6 +1645,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_min_apply,
     },
     DerivativeEntry {
@@ -1504,6 +1655,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_min_apply,
     },
     DerivativeEntry {
@@ -1513,6 +1665,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_max_apply,
     },
     DerivativeEntry {
@@ -1522,6 +1675,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: clamp_max_apply,
     },
     DerivativeEntry {
@@ -1535,6 +1689,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::ScalarType, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: where_self_apply,
     },
     DerivativeEntry {
@@ -1544,6 +1699,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: threshold_apply,
     },
     DerivativeEntry {
@@ -1553,6 +1709,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: None,
         backward: threshold_apply,
     },
     DerivativeEntry {
@@ -1562,6 +1719,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
+        forward: None,
         backward: threshold_backward_apply,
     },
     DerivativeEntry {
@@ -1571,6 +1729,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: sigmoid_backward_apply,
     },
     DerivativeEntry {
@@ -1580,6 +1739,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: tanh_backward_apply,
     },
     DerivativeEntry {
@@ -1589,6 +1749,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fill_scalar_apply,
     },
     DerivativeEntry {
@@ -1598,6 +1759,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fill_tensor_apply,
     },
     DerivativeEntry {
@@ -1607,6 +1769,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fill__scalar_apply,
     },
     DerivativeEntry {
@@ -1616,6 +1779,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: fill__tensor_apply,
     },
     DerivativeEntry {
@@ -1625,6 +1789,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: zero__apply,
     },
 ];
