@@ -46,13 +46,14 @@ def yaml_entry(schema: Schema, kind: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rust_skeleton(function: Function, name: str, extra: str, result: str) -> str:
-    """A documented function whose body does not compile yet."""
+def rust_skeleton(function: Function, name: str, extra: str, result: str, *, sized: bool = False) -> str:
+    """A documented function whose body does not compile yet; a `sized` one works out sizes, plain or symbolic."""
     schema = function.schema
     separator = ", " if extra and schema.arguments else ""
+    generics = "<I: SizeInt>" if sized else ""
     return (
         f"\n/// `{schema.qualified_name}`\n"
-        f"pub fn {name}({extra}{separator}{parameters(schema)}) -> Result<{result}> {{\n"
+        f"pub fn {name}{generics}({extra}{separator}{parameters(schema)}) -> Result<{result}> {{\n"
         f'    compile_error!("{schema.full_name}: write this function")\n}}\n'
     )
 
@@ -118,7 +119,8 @@ def write_parts(schema: Schema, family: str, kind: str, done: list[str]) -> None
     function = Function(None, schema, Variant.FUNCTIONAL, declared=True)  # type: ignore[arg-type]
     result = return_type(schema.returns, optional=False)
     if kind == "view":
-        append(crates / "ops/src/view/dims.rs", rust_skeleton(function, function.rust_name, "", result), done)
+        path = crates / "ops/src/view/dims.rs"
+        append(path, rust_skeleton(function, function.rust_name, "", result, sized=True), done)
     elif kind in ("implicit", "explicit"):
         path = crates / f"ops/src/composite/{family}.rs"
         append(path, rust_skeleton(function, function.rust_name, "", result), done)
@@ -126,7 +128,7 @@ def write_parts(schema: Schema, family: str, kind: str, done: list[str]) -> None
         plan = "TensorIterator" if rule_of(family).plan == "iter" else "()"
         outs = "outs: &mut StructuredOutputs"
         path = crates / f"ops/src/meta/{family}.rs"
-        append(path, rust_skeleton(function, f"{schema.name}_meta", outs, plan), done)
+        append(path, rust_skeleton(function, f"{schema.name}_meta", outs, plan, sized=plan == "()"), done)
     if kind in ("pointwise", "structured", "dynamic"):
         done.append(f"crates/kernels-cpu/src/{family}/: register `{schema.name}_kernel` (type: `opgen --kernels`)")
     append(REPOSITORY / f"python/ptr/testing/opinfo/{family}.py", opinfo_entry(schema), done)

@@ -31,8 +31,8 @@ from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
-    "inplace_name out_name out_args optional_returns derivative forward output_differentiability node view "
-    "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
+    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
+    "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
     "device_guard".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
@@ -242,6 +242,7 @@ class _Entry:
             optional_returns=self.flag("optional_returns", False),
             device_check=self.choice("device_check", frozenset({"NoCheck", "ExactSame"})) != "NoCheck",
             device_guard=self.flag("device_guard", True),
+            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 

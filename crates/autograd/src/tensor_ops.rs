@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use c10::{Device, Layout, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
+use c10::{Device, Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, SymInt, Tensor};
 use dispatch::Dispatcher;
 use ops::at;
 
@@ -85,7 +85,8 @@ pub(crate) fn sum_to(tensor: &Tensor, shape: &[SymInt]) -> Result<Tensor> {
     let lead = sizes.len() - shape.len();
     let mut dims: Vec<i64> = (0..lead as i64).collect();
     for (i, want) in shape.iter().enumerate() {
-        if want.maybe_as_int() == Some(1) && sizes[lead + i].maybe_as_int() != Some(1) {
+        let size = &sizes[lead + i];
+        if want != size && want.is_one()? && !size.is_one()? {
             dims.push((lead + i) as i64);
         }
     }

@@ -456,7 +456,7 @@ pub fn set_grad(tensor: &Tensor, grad: Option<Tensor>) -> Result<()> {
 pub fn set_data(tensor: &Tensor, new_data: &Tensor) -> Result<()> {
     check!(
         tensor.key_set().highest_backend_key() == new_data.key_set().highest_backend_key()
-            || tensor.layout() == new_data.layout(),
+            || (tensor.layout() == new_data.layout() && !tensor.is_meta() && !new_data.is_meta()),
         "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type."
     );
     check!(

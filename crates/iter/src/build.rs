@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use c10::{
     check, get_channels_last_strides_2d, infer_broadcast_size, internal_assert, multiply_integers, Device,
-    DeviceType, DimVector, MemoryFormat, Result, SmallVec, Tensor, TensorOptions,
+    DeviceType, DimVector, MemoryFormat, Result, SizeInt, SmallVec, Tensor, TensorOptions,
 };
 
 use crate::compute_types::prefix;
@@ -33,6 +33,9 @@ impl TensorIterator {
         config: TensorIteratorConfig<'_>,
         mut outs: Option<&mut StructuredOutputs>,
     ) -> Result<Self> {
+        if config.is_symbolic(outs.as_deref()) {
+            return Self::build_symbolic(&config, outs);
+        }
         let mut iter = Self {
             shape: DimVector::new(),
             operands: SmallVec::new(),
@@ -72,7 +75,11 @@ impl TensorIterator {
         Ok(iter)
     }
 
-    fn populate_operands(&mut self, config: &TensorIteratorConfig<'_>, outs: Option<&StructuredOutputs>) {
+    pub(crate) fn populate_operands(
+        &mut self,
+        config: &TensorIteratorConfig<'_>,
+        outs: Option<&StructuredOutputs>,
+    ) {
         if let Some(outs) = outs {
             for i in 0..outs.len() {
                 self.operands.push(OperandInfo::new(outs.given(i).cloned(), true));
@@ -92,7 +99,7 @@ impl TensorIterator {
     }
 
     /// Marks outputs that are inputs, too.
-    fn mark_outputs(&mut self) {
+    pub(crate) fn mark_outputs(&mut self) {
         let (outputs, inputs) = self.operands.split_at_mut(self.noutputs);
         for output in outputs {
             if let Some(tensor) = &output.tensor {
@@ -102,7 +109,7 @@ impl TensorIterator {
         }
     }
 
-    fn compute_mem_overlaps(&self) -> Result<()> {
+    pub(crate) fn compute_mem_overlaps(&self) -> Result<()> {
         let (outputs, inputs) = self.operands.split_at(self.noutputs);
         for output in outputs.iter().filter_map(|op| op.tensor.as_ref()) {
             assert_no_internal_overlap(output)?;
@@ -363,11 +370,11 @@ impl TensorIterator {
     }
 
     /// Tells the owner of output `i` its shape (empty strides: row-major) and takes the tensor it gives.
-    fn set_output(
+    pub(crate) fn set_output<I: SizeInt>(
         &mut self,
         i: usize,
-        sizes: &[i64],
-        strides: &[i64],
+        sizes: &[I],
+        strides: &[I],
         mut outs: Option<&mut StructuredOutputs>,
     ) -> Result<()> {
         let op = &mut self.operands[i];

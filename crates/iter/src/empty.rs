@@ -1,22 +1,34 @@
 //! Plain allocation, below dispatch.
 
 use c10::{
-    check, empty_generic, empty_strided_generic, get_allocator, DimVector, DispatchKeySet, Layout, Result,
-    ScalarType, Tensor, TensorOptions,
+    check, empty_generic, empty_strided_generic, empty_strided_symint_meta, get_allocator, guard_int_array,
+    DimVector, DispatchKeySet, Layout, Result, ScalarType, SizeInt, SymDimVector, SymInt, Tensor,
+    TensorOptions,
 };
 
 /// An uninitialised row-major tensor on the device and in the dtype of `options`.
-pub fn empty(sizes: &[i64], options: &TensorOptions) -> Result<Tensor> {
+pub fn empty<I: SizeInt>(sizes: &[I], options: &TensorOptions) -> Result<Tensor> {
     empty_strided(sizes, &[], options)
 }
 
 /// An uninitialised tensor with the given strides; empty strides mean row-major.
-pub fn empty_strided(sizes: &[i64], strides: &[i64], options: &TensorOptions) -> Result<Tensor> {
+#[inline]
+pub fn empty_strided<I: SizeInt>(sizes: &[I], strides: &[I], options: &TensorOptions) -> Result<Tensor> {
+    match (I::as_ints(sizes), I::as_ints(strides)) {
+        (Some(sizes), Some(strides)) => empty_strided_ints(sizes, strides, options),
+        _ => empty_strided_symint(&I::to_sym_slice(sizes), &I::to_sym_slice(strides), options),
+    }
+}
+
+fn keys_of(options: &TensorOptions) -> Result<DispatchKeySet> {
     let layout = options.layout_or_default();
     check!(layout == Layout::Strided, "empty_strided(): expected a strided layout, got {layout}");
-    let device = options.device_or_default();
-    let allocator = get_allocator(device.type_)?;
-    let keys = DispatchKeySet::from_key(options.compute_dispatch_key()?);
+    Ok(DispatchKeySet::from_key(options.compute_dispatch_key()?))
+}
+
+fn empty_strided_ints(sizes: &[i64], strides: &[i64], options: &TensorOptions) -> Result<Tensor> {
+    let keys = keys_of(options)?;
+    let allocator = get_allocator(options.device_or_default().type_)?;
     if strides.is_empty() {
         empty_generic(sizes, allocator, keys, options.dtype_or_default(), None)
     } else {
@@ -24,13 +36,23 @@ pub fn empty_strided(sizes: &[i64], strides: &[i64], options: &TensorOptions) ->
     }
 }
 
+/// Memory of a symbolic size cannot be allocated: only the Meta device keeps it symbolic.
+#[cold]
+fn empty_strided_symint(sizes: &[SymInt], strides: &[SymInt], options: &TensorOptions) -> Result<Tensor> {
+    if options.device_or_default().is_meta() {
+        return empty_strided_symint_meta(sizes, strides, keys_of(options)?, options.dtype_or_default());
+    }
+    empty_strided_ints(&guard_int_array(sizes)?, &guard_int_array(strides)?, options)
+}
+
 /// An uninitialised tensor like `tensor`, in another dtype: the same strides if it is dense, else row-major.
 pub fn empty_like_dtype(tensor: &Tensor, dtype: ScalarType) -> Result<Tensor> {
     let options = TensorOptions::new().dtype(dtype).device(tensor.device());
-    let strides = if tensor.is_non_overlapping_and_dense() && !tensor.is_contiguous() {
-        DimVector::from_slice(tensor.strides()?)
-    } else {
-        DimVector::new()
-    };
+    let keeps_strides = tensor.is_non_overlapping_and_dense() && !tensor.is_contiguous();
+    if tensor.has_symbolic_sizes_strides() {
+        let strides = if keeps_strides { tensor.sym_strides() } else { SymDimVector::new() };
+        return empty_strided(&tensor.sym_sizes(), &strides, &options);
+    }
+    let strides = if keeps_strides { DimVector::from_slice(tensor.strides()?) } else { DimVector::new() };
     empty_strided(tensor.sizes()?, &strides, &options)
 }

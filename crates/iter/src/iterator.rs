@@ -2,7 +2,7 @@
 
 use c10::{internal_assert, Device, DeviceType, DimVector, Element, Result, ScalarType, SmallVec, Tensor};
 
-use crate::cast::copy_into;
+use crate::cast::{cast_single_element, copy_into};
 use crate::loops::Pointers;
 use crate::operand::OperandInfo;
 
@@ -155,6 +155,19 @@ impl TensorIterator {
         );
         // SAFETY: one element of type `T` at this address by the assertion and `check_in_storage`.
         unsafe { self.data_ptr(arg).cast::<T>().read_unaligned() }
+    }
+
+    /// The same element as the caller gave it, in the type `T`: not rounded to the common dtype first. `None` unless
+    /// [`is_cpu_scalar`](Self::is_cpu_scalar) holds.
+    pub fn original_scalar_value<T: Element>(&self, arg: usize) -> Option<T> {
+        if !self.is_cpu_scalar(arg) {
+            return None;
+        }
+        let operand = &self.operands[arg];
+        let element =
+            cast_single_element(operand.original.as_ref().or(operand.tensor.as_ref())?, T::SCALAR_TYPE)?;
+        // SAFETY: `cast_single_element` wrote one element of type `T`.
+        Some(unsafe { element.0.as_ptr().cast::<T>().read_unaligned() })
     }
 
     /// Drops an operand, for kernels that take a scalar's value out of the walk.

@@ -22,6 +22,7 @@ mod presets;
 mod reduce;
 mod resize;
 mod structured_outputs;
+mod symbolic;
 mod type_promotion;
 mod uniform;
 mod warning;

@@ -3,7 +3,7 @@
 //! The checks are cheap and one-sided, like PyTorch's: what is too hard to decide passes. None of this guards
 //! memory safety, only results.
 
-use c10::{check, Result, Tensor};
+use c10::{check, Result, SymInt, Tensor};
 
 /// Whether two indices of one tensor refer to the same memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,14 @@ pub fn has_internal_overlap(tensor: &Tensor) -> Result<MemOverlap> {
     if tensor.is_non_overlapping_and_dense() {
         return Ok(MemOverlap::No);
     }
+    if tensor.has_symbolic_sizes_strides() {
+        for (size, stride) in tensor.sym_sizes().iter().zip(tensor.sym_strides()) {
+            if stride == 0 && SymInt::ONE.guard_lt(size)? {
+                return Ok(MemOverlap::Yes);
+            }
+        }
+        return Ok(MemOverlap::TooHard);
+    }
     let repeats = |(&size, &stride): (&i64, &i64)| size > 1 && stride == 0;
     if tensor.sizes()?.iter().zip(tensor.strides()?).any(repeats) {
         return Ok(MemOverlap::Yes);
@@ -58,6 +66,9 @@ pub fn get_overlap_status(a: &Tensor, b: &Tensor) -> Result<MemOverlapStatus> {
     }
     if !a.has_storage() || !b.has_storage() || !a.storage()?.is_same(b.storage()?) {
         return Ok(MemOverlapStatus::No);
+    }
+    if a.has_symbolic_sizes_strides() || b.has_symbolic_sizes_strides() {
+        return Ok(MemOverlapStatus::TooHard);
     }
     if a.numel()? == 0 || b.numel()? == 0 {
         return Ok(MemOverlapStatus::No);

@@ -76,23 +76,19 @@ impl OperandInfo {
 
 /// Fails unless every element of `tensor` lies inside its storage.
 ///
-/// This is the one place where that is proved before unsafe kernels run, for every operand of every iterator.
-/// Tensors are checked when they are made, too, but a storage can be shrunk afterwards while tensors still refer
-/// to it. `shape` stands for the tensor's own sizes where the caller of an iterator declared another one.
+/// The proof before unsafe kernels run, for every operand of every iterator. `shape` stands for the tensor's own sizes
+/// where the caller of an iterator declared another one.
 #[inline]
 pub(crate) fn check_in_storage(tensor: &Tensor, shape: Option<&[i64]>) -> Result<()> {
-    let storage = tensor.storage()?;
-    let offset = tensor.storage_offset()?;
-    if shape.is_none() && tensor.is_contiguous() {
-        // A contiguous tensor fills its range: one comparison in place of a loop.
-        let end = tensor.numel()?.checked_add(offset).and_then(|n| n.checked_mul(tensor.item_size() as i64));
-        if offset >= 0 && end.is_some_and(|end| end as usize <= storage.nbytes()) {
-            return Ok(());
-        }
-    }
-    let sizes = shape.map_or_else(|| tensor.sizes(), Ok)?;
+    let Some(sizes) = shape else { return tensor.check_in_storage() };
     if sizes.contains(&0) {
         return Ok(());
     }
-    check_in_bounds_for_storage(sizes, tensor.strides()?, offset, tensor.dtype(), storage)
+    check_in_bounds_for_storage(
+        sizes,
+        tensor.strides()?,
+        tensor.storage_offset()?,
+        tensor.dtype(),
+        tensor.storage()?,
+    )
 }

@@ -4,7 +4,8 @@
 //! Note [Results do not depend on the number of threads] in `parallel`.
 
 use c10::{
-    check, internal_assert, maybe_wrap_dim, DimVector, Result, ScalarType, SmallVec, Tensor, TensorOptions,
+    check, internal_assert, maybe_wrap_dim, DimVector, Result, ScalarType, SizeInt, SizeVector, SmallVec,
+    SymInt, Tensor, TensorOptions,
 };
 
 use crate::cast::to_dtype;
@@ -34,13 +35,13 @@ pub fn make_dim_mask(dims: Option<&[i64]>, ndim: i64, allow_empty_dims: bool) ->
 }
 
 /// The shape that is left when the dimensions in `mask` are reduced.
-pub fn shape_from_dim_mask(sizes: &[i64], mask: u64, keepdim: bool) -> DimVector {
-    let mut shape = DimVector::new();
-    for (dim, &size) in sizes.iter().enumerate() {
+pub fn shape_from_dim_mask<I: SizeInt>(sizes: &[I], mask: u64, keepdim: bool) -> SizeVector<I> {
+    let mut shape = SizeVector::new();
+    for (dim, size) in sizes.iter().enumerate() {
         if !is_reduced(mask, dim) {
-            shape.push(size);
+            shape.push(size.clone());
         } else if keepdim {
-            shape.push(1);
+            shape.push(I::ONE);
         }
     }
     shape
@@ -64,11 +65,11 @@ pub fn make_reduction(
 ) -> Result<TensorIterator> {
     internal_assert!(out_dtypes.len() == outs.len(), "{op_name}: {} dtypes", out_dtypes.len());
     let mask = make_dim_mask(dims, self_.dim(), false)?;
-    let shape = shape_from_dim_mask(self_.sizes()?, mask, keepdim);
-    for (i, &dtype) in out_dtypes.iter().enumerate() {
-        let options = TensorOptions::new().dtype(dtype).device(self_.device());
-        outs.set_output_raw_strided(i, &shape, &[], options)?;
+    if self_.has_symbolic_sizes_strides() || outs.is_symbolic() {
+        set_reduced_outputs::<SymInt>(outs, self_, mask, keepdim, out_dtypes)?;
+        return Ok(TensorIterator::unwalked(op_name, Some(in_dtype), self_.device()));
     }
+    set_reduced_outputs::<i64>(outs, self_, mask, keepdim, out_dtypes)?;
     let input = to_dtype(self_, in_dtype)?;
     let outputs = outs.outputs()?;
     let mut config = TensorIteratorConfig::new().op_name(op_name).reduce_dims(mask, keepdim);
@@ -76,6 +77,21 @@ pub fn make_reduction(
         config = config.add_output(output);
     }
     config.add_input(&input).build_standalone()
+}
+
+fn set_reduced_outputs<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    mask: u64,
+    keepdim: bool,
+    out_dtypes: &[ScalarType],
+) -> Result<()> {
+    let shape = shape_from_dim_mask(&I::sizes_of(self_)?, mask, keepdim);
+    for (i, &dtype) in out_dtypes.iter().enumerate() {
+        let options = TensorOptions::new().dtype(dtype).device(self_.device());
+        outs.set_output_raw_strided(i, &shape, &[], options)?;
+    }
+    Ok(())
 }
 
 /// The elements that one output element is reduced from.

@@ -4,8 +4,8 @@
 //! itself (`add_`) is decided here, once for all operators.
 
 use c10::{
-    check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType, SmallVec,
-    Tensor, TensorOptions,
+    check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType, SizeInt,
+    SmallVec, SymInt, Tensor, TensorOptions,
 };
 
 use crate::cast::copy_into;
@@ -72,22 +72,35 @@ impl StructuredOutputs {
         self.mode == Mode::Inplace
     }
 
+    /// Whether a given output has symbolic sizes or strides.
+    #[inline]
+    pub fn is_symbolic(&self) -> bool {
+        self.slots
+            .iter()
+            .any(|slot| slot.output.as_ref().is_some_and(|output| output.has_symbolic_sizes_strides()))
+    }
+
     /// Sets an output's shape for a kernel that writes only these strides (empty: row-major).
-    pub fn set_output_strided(
+    pub fn set_output_strided<I: SizeInt>(
         &mut self,
         i: usize,
-        sizes: &[i64],
-        strides: &[i64],
+        sizes: &[I],
+        strides: &[I],
         options: TensorOptions,
     ) -> Result<()> {
         self.set_output(i, sizes, strides, options)?;
+        // An output made here has the wanted strides, and no kernel writes symbolic ones.
+        if self.mode == Mode::Functional || self.is_symbolic() {
+            return Ok(());
+        }
+        let (Some(sizes), Some(strides)) = (I::as_ints(sizes), I::as_ints(strides)) else { return Ok(()) };
         let wanted = if strides.is_empty() {
             compute_contiguous_strides(sizes)
         } else {
             DimVector::from_slice(strides)
         };
         let slot = &mut self.slots[i];
-        if let Some(output) = slot.output.as_ref().filter(|_| self.mode != Mode::Functional) {
+        if let Some(output) = slot.output.as_ref() {
             if *output.strides()? != *wanted {
                 slot.proxy = Some(empty_strided(sizes, &wanted, &options)?);
             }
@@ -96,18 +109,23 @@ impl StructuredOutputs {
     }
 
     /// Sets an output's shape for a kernel that writes any strides; these (empty: row-major) are preferred.
-    pub fn set_output_raw_strided(
+    pub fn set_output_raw_strided<I: SizeInt>(
         &mut self,
         i: usize,
-        sizes: &[i64],
-        strides: &[i64],
+        sizes: &[I],
+        strides: &[I],
         options: TensorOptions,
     ) -> Result<()> {
         self.set_output(i, sizes, strides, options)
     }
 
     /// Sets an output's shape for a kernel that writes row-major outputs only.
-    pub fn set_output_contiguous(&mut self, i: usize, sizes: &[i64], options: TensorOptions) -> Result<()> {
+    pub fn set_output_contiguous<I: SizeInt>(
+        &mut self,
+        i: usize,
+        sizes: &[I],
+        options: TensorOptions,
+    ) -> Result<()> {
         self.set_output_strided(i, sizes, &[], options)
     }
 
@@ -152,7 +170,13 @@ impl StructuredOutputs {
         self.slots.get_mut(i).and_then(|slot| slot.output.take()).ok_or_else(|| unset(i))
     }
 
-    fn set_output(&mut self, i: usize, sizes: &[i64], strides: &[i64], options: TensorOptions) -> Result<()> {
+    fn set_output<I: SizeInt>(
+        &mut self,
+        i: usize,
+        sizes: &[I],
+        strides: &[I],
+        options: TensorOptions,
+    ) -> Result<()> {
         let count = self.slots.len();
         let Some(slot) = self.slots.get_mut(i) else {
             return Err(Error::internal(format!("output {i} of an operator with {count}")));
@@ -174,7 +198,7 @@ fn unset(i: usize) -> Error {
 }
 
 /// Checks a given output and gives it the wanted size.
-fn resize_out(out: &Tensor, sizes: &[i64], strides: &[i64], options: &TensorOptions) -> Result<()> {
+fn resize_out<I: SizeInt>(out: &Tensor, sizes: &[I], strides: &[I], options: &TensorOptions) -> Result<()> {
     let (dtype, device) = (options.dtype_or_default(), options.device_or_default());
     check!(
         dtype == out.dtype(),
@@ -194,7 +218,7 @@ fn resize_out(out: &Tensor, sizes: &[i64], strides: &[i64], options: &TensorOpti
 }
 
 /// Checks that an operator may write its result over its input.
-fn check_inplace(self_: &Tensor, sizes: &[i64], options: &TensorOptions) -> Result<()> {
+fn check_inplace<I: SizeInt>(self_: &Tensor, sizes: &[I], options: &TensorOptions) -> Result<()> {
     let (dtype, device) = (options.dtype_or_default(), options.device_or_default());
     check!(
         dtype == self_.dtype(),
@@ -207,10 +231,14 @@ fn check_inplace(self_: &Tensor, sizes: &[i64], options: &TensorOptions) -> Resu
         "Bad in-place call: input tensor device {} and output tensor device {device} should match",
         self_.device()
     );
+    let same = match I::as_ints(sizes).filter(|_| !self_.has_symbolic_sizes_strides()) {
+        Some(sizes) => sizes == self_.sizes()?,
+        None => SymInt::expect_same(&self_.sym_sizes(), &I::to_sym_slice(sizes))?,
+    };
     check!(
-        sizes == self_.sizes()?,
+        same,
         "Bad in-place call: input tensor size {:?} and output tensor size {sizes:?} should match",
-        self_.sizes()?
+        self_.sym_sizes()
     );
     Ok(())
 }

@@ -9,6 +9,12 @@ unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
 
+/// A stride in bytes. The product may wrap: a dimension that nothing steps along may have any stride.
+#[inline]
+pub(crate) fn byte_stride(stride: i64, item_size: usize) -> i64 {
+    stride.wrapping_mul(item_size as i64)
+}
+
 impl Address {
     /// The address some bytes further.
     #[inline(always)]
@@ -33,17 +39,23 @@ impl Address {
     }
 
     /// # Safety
-    /// `n` elements must lie here, alive, aligned, and not written to for `'a`.
+    /// `n` elements must lie here, alive, aligned, and not written to for `'a`. Of none, any address will do.
     #[inline(always)]
     pub(crate) unsafe fn slice<'a, T>(self, n: usize) -> &'a [T] {
+        if n == 0 {
+            return &[];
+        }
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts(self.0.cast(), n) }
     }
 
     /// # Safety
-    /// `n` elements must lie here, aligned, and not touched by anyone else for `'a`.
+    /// `n` elements must lie here, aligned, and not touched by anyone else for `'a`. Of none, any address will do.
     #[inline(always)]
     pub(crate) unsafe fn slice_mut<'a, T>(self, n: usize) -> &'a mut [T] {
+        if n == 0 {
+            return &mut [];
+        }
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.cast(), n) }
     }

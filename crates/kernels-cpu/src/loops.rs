@@ -76,6 +76,17 @@ pub(crate) fn compute_dtype(dtype: ScalarType) -> ScalarType {
     }
 }
 
+/// The second operand of a product or quotient of halves, if it is one number: it enters as float32, unrounded, as in
+/// PyTorch, so that `x * 0.37` has the factor that was written.
+pub(crate) fn unrounded_scalar(iter: &TensorIterator, arg: usize) -> Option<f32> {
+    let half = matches!(iter.common_dtype(), ScalarType::Half | ScalarType::BFloat16);
+    if half {
+        iter.original_scalar_value(arg)
+    } else {
+        None
+    }
+}
+
 /// Runs a block kernel over all elements of an iterator, on several threads above `grain` elements.
 pub(crate) fn run(iter: &TensorIterator, kernel: Block<'_>, grain: usize) -> Result<()> {
     let operands: SmallVec<[Operand; 5]> =

@@ -13,6 +13,7 @@ pub mod composite;
 pub mod fallback;
 pub mod gen;
 pub mod meta;
+pub mod operands;
 mod registrar;
 mod scalar_tensor;
 pub mod structured;

@@ -7,8 +7,8 @@ use c10::{
 use iter::kernel_registry::dense_key;
 use iter::StructuredOutputs;
 
-use crate::at;
 pub use crate::sym::{ints, optional_int, optional_ints};
+use crate::{at, sym};
 
 /// The key whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
 #[inline]
@@ -67,9 +67,17 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
         result.device(),
         out.device()
     );
-    iter::resize_output(out, result.sizes()?)?;
+    iter::resize_output(out, &result.sym_sizes())?;
     at::copy_(out, result, false)?;
     Ok(out.clone())
+}
+
+/// [`write_out`] where `out` may be one of the inputs: such an output keeps its size, as under an iterator.
+pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: &Tensor) -> Result<Tensor> {
+    if inputs.iter().any(|input| input.is_same(out)) {
+        return write_inplace(name, out, result);
+    }
+    write_out(name, out, result)
 }
 
 /// The in-place form of an operator that has none of its own.
@@ -81,10 +89,10 @@ pub fn write_inplace(name: &str, self_: &Tensor, result: &Tensor) -> Result<Tens
         self_.dtype()
     );
     check!(
-        self_.sizes()? == result.sizes()?,
+        sym::expect_same_sizes(self_, result)?,
         "output with shape {:?} doesn't match the broadcast shape {:?}",
-        self_.sizes()?,
-        result.sizes()?
+        self_.sym_sizes(),
+        result.sym_sizes()
     );
     at::copy_(self_, result, false)
 }

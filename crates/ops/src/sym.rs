@@ -1,13 +1,15 @@
-//! Symbolic integers where concrete ones are needed.
+//! Sizes that may be symbolic, as the operators see them.
 //!
-//! Signatures carry `SymInt`; what finally computes a shape or walks memory asks for plain integers here, which for a
-//! symbolic value installs a guard.
+//! Signatures carry `SymInt`. Shapes are computed by functions that are generic over [`SizeInt`], or here and there on
+//! `SymInt`s alone where that costs nothing. What a kernel finally takes is a plain integer: for a symbolic value,
+//! [`ints`] and its kin install a guard.
 
-use c10::{DimVector, Result, SymDimVector, SymInt, Tensor};
+use c10::{DimVector, Result, Scalar, SizeInt, SymDimVector, SymInt, Tensor};
+use iter::StructuredOutputs;
 
 /// Concrete sizes.
 pub fn ints(values: &[SymInt]) -> Result<DimVector> {
-    values.iter().map(SymInt::guard_int).collect()
+    i64::from_sym_slice(values)
 }
 
 /// Concrete sizes that may be missing.
@@ -25,18 +27,124 @@ pub fn sym_ints(values: &[i64]) -> SymDimVector {
     values.iter().map(|&v| SymInt::from(v)).collect()
 }
 
-/// A tensor's sizes, concrete.
-pub fn sizes_of(tensor: &Tensor) -> Result<DimVector> {
+/// Decides whether a tensor has no elements.
+pub fn is_empty(tensor: &Tensor) -> Result<bool> {
     if tensor.has_symbolic_sizes_strides() {
-        return ints(&tensor.sym_sizes());
+        return tensor.sym_numel().is_zero();
     }
-    Ok(DimVector::from_slice(tensor.sizes()?))
+    Ok(tensor.numel()? == 0)
 }
 
-/// A tensor's strides, concrete.
-pub fn strides_of(tensor: &Tensor) -> Result<DimVector> {
-    if tensor.has_symbolic_sizes_strides() {
-        return ints(&tensor.sym_strides());
+/// Decides whether two tensors have the same sizes.
+pub fn same_sizes(a: &Tensor, b: &Tensor) -> Result<bool> {
+    if !a.has_symbolic_sizes_strides() && !b.has_symbolic_sizes_strides() {
+        return Ok(a.sizes()? == b.sizes()?);
     }
-    Ok(DimVector::from_slice(tensor.strides()?))
+    let (a, b) = (a.sym_sizes(), b.sym_sizes());
+    if a.len() != b.len() {
+        return Ok(false);
+    }
+    for (a, b) in a.iter().zip(&b) {
+        if !a.guard_eq(b)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
+
+/// Whether two tensors are expected to have the same sizes.
+pub fn expect_same_sizes(a: &Tensor, b: &Tensor) -> Result<bool> {
+    if !a.has_symbolic_sizes_strides() && !b.has_symbolic_sizes_strides() {
+        return Ok(a.sizes()? == b.sizes()?);
+    }
+    SymInt::expect_same(&a.sym_sizes(), &b.sym_sizes())
+}
+
+/// The number of elements as an operand: plain where it is known.
+pub fn numel_scalar(tensor: &Tensor) -> Scalar {
+    scalar(&tensor.sym_numel())
+}
+
+/// An integer as an operand: plain where it is known.
+pub fn scalar(value: &SymInt) -> Scalar {
+    match value.maybe_as_int() {
+        Some(value) => Scalar::Int(value),
+        None => Scalar::SymInt(value.clone()),
+    }
+}
+
+/// An argument that may be symbolic. Where one is, shapes are computed on [`SymInt`], else on `i64`.
+pub trait MaybeSymbolic {
+    /// Whether sizes, strides or the value itself may be unknown.
+    fn is_symbolic(&self) -> bool;
+}
+
+impl MaybeSymbolic for Tensor {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.has_symbolic_sizes_strides()
+    }
+}
+
+impl MaybeSymbolic for SymInt {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.is_symbolic()
+    }
+}
+
+impl MaybeSymbolic for Scalar {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.is_symbolic()
+    }
+}
+
+impl MaybeSymbolic for StructuredOutputs {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.is_symbolic()
+    }
+}
+
+impl<T: MaybeSymbolic> MaybeSymbolic for Option<T> {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.as_ref().is_some_and(T::is_symbolic)
+    }
+}
+
+impl<T: MaybeSymbolic> MaybeSymbolic for [T] {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        self.iter().any(T::is_symbolic)
+    }
+}
+
+impl<T: MaybeSymbolic + ?Sized> MaybeSymbolic for &T {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        T::is_symbolic(self)
+    }
+}
+
+impl<T: MaybeSymbolic + ?Sized> MaybeSymbolic for &mut T {
+    #[inline]
+    fn is_symbolic(&self) -> bool {
+        T::is_symbolic(self)
+    }
+}
+
+/// Calls a function that is generic over [`SizeInt`] with `SymInt` if one of the listed arguments is symbolic, else with
+/// `i64`.
+macro_rules! with_sizes {
+    ([$($maybe:expr),* $(,)?] $($path:ident)::+ ($($argument:expr),* $(,)?)) => {
+        if $($crate::sym::MaybeSymbolic::is_symbolic(&$maybe) ||)* false {
+            $($path)::+::<c10::SymInt>($($argument),*)
+        } else {
+            $($path)::+::<i64>($($argument),*)
+        }
+    };
+}
+
+pub(crate) use with_sizes;

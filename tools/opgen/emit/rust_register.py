@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import FALLTHROUGH, TENSOR_OPTIONS, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
+from ..model import (
+    FALLTHROUGH,
+    TENSOR_OPTIONS,
+    Argument,
+    Function,
+    KernelUse,
+    Kind,
+    Operator,
+    Schema,
+    Variant,
+    functions_of,
+)
 from ..rust_types import (
     borrowed,
     kernel_arguments,
@@ -79,7 +90,8 @@ _C10_NAMES = (
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
-_MODULES = "composite gen::redispatch meta structured view"
+_MODULES = "composite gen::redispatch meta operands structured view"
+_MACROS = "with_sizes"
 
 
 def _imports(text: str) -> str:
@@ -95,6 +107,7 @@ def _imports(text: str) -> str:
     if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
     lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
+    lines += [f"use crate::sym::{m};" for m in _MACROS.split() if f"{m}!" in code]
     lines.append(f"use crate::registrar::{{{', '.join([*used(_KEY_NAMES), 'Registrar', *used('Serves')])}}};")
     return "\n".join(lines)
 
@@ -171,8 +184,11 @@ def _run(operator: Operator) -> str:
     if operator.meta in META_PRESETS:
         tensors = [local(a.name) for a in arguments if a.type.is_tensor_like]
         call = f'meta::presets::{operator.meta}(outs, "{operator.base_name}", {", ".join(tensors)})?'
-    else:
+    elif operator.plan == "iter":
         call = f"meta::{operator.family}::{operator.meta}({', '.join(['outs', *(local(a.name) for a in arguments)])})?"
+    else:
+        path, inputs = f"meta::{operator.family}::{operator.meta}", ["outs", *(local(a.name) for a in arguments)]
+        call = _with_sizes(path, inputs, ["outs", *_maybe_symbolic(arguments)]) + "?"
     lets: list[str] = []
     values: list[str] = []
     for name in operator.kernel_args:
@@ -192,7 +208,7 @@ def _run(operator: Operator) -> str:
         lets.insert(0, "structured::init_from(self_, outs)?;")
     return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
     {first}
-    if let Some(key) = structured::kernel_key(outs)? {{
+    if let Some(key) = {_kernel_key(operator, arguments)}? {{
         {" ".join(lets)}
         {_structured_kernel(operator)}({", ".join(values)})?;
     }}
@@ -202,12 +218,63 @@ def _run(operator: Operator) -> str:
 """
 
 
+def _operands(arguments: Sequence[Argument]) -> str:
+    """The arguments that hold tensors, as `operands::Operands`."""
+    pairs = [f'("{a.name}", &{local(a.name)})' for a in arguments if a.type.is_tensor_like]
+    return f"&[{', '.join(pairs)}]"
+
+
+def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
+    """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
+    if operator.plan == "iter":
+        return "structured::kernel_key(outs)"
+    return f'operands::kernel_key(outs, "{operator.base_name}", {_operands(arguments)})'
+
+
+def _overlap_guard(function: Function) -> str:
+    """What stands before a call that writes to given outputs, for kernels that no iterator drives."""
+    operator, schema = function.operator, function.schema
+    if operator.plan == "iter" or function.variant is Variant.FUNCTIONAL:
+        return ""
+    written = [a for a in schema.arguments if a.is_write]
+    # A kernel that starts from a copy of `self` may find it in its output.
+    kept = {a.name for a in written} | ({"self"} if operator.copies_self else set())
+    read = [a for a in schema.arguments if a.type.is_tensor_like and a.name not in kept]
+    if not read or any(a.type.is_list for a in written):
+        return ""
+    base = next(iter(functions_of(operator)))
+    outs = f"&[{', '.join(local(a.name) for a in written)}]"
+    call = f'operands::overlaps({outs}, "{operator.base_name}", operands::Overlap::'
+    if operator.overlap == "refuse" or base.schema.is_inplace:
+        return f"{call}Refuse, {_operands(read)})?;"
+    if operator.kind is not Kind.STRUCTURED or operator.optional_returns:
+        return ""  # Computed apart and copied in any case.
+    inputs = ", ".join(["keyset", *_base_inputs(function)])
+    result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?")
+    return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
+
+
+def _guarded(function: Function, call: str) -> str:
+    guard = _overlap_guard(function)
+    return f"{{ {guard} {call} }}" if guard else call
+
+
+def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
+    """The arguments whose geometry or value may be symbolic."""
+    return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
+
+
+def _with_sizes(path: str, arguments: Sequence[str], maybe_symbolic: Sequence[str]) -> str:
+    """A call of a function that computes sizes: it is generic over their type, see `ops::sym`."""
+    return f"with_sizes!([{', '.join(maybe_symbolic)}] {path}({', '.join(arguments)}))"
+
+
 def _registrations(function: Function) -> list[str]:
     operator, schema = function.operator, function.schema
     lines: list[str] = []
     match operator.kind:
         case Kind.VIEW:
-            lines.append(_register(function, "EXPLICIT", _forward(function, _view_path(function))))
+            lines.append(_register(function, "EXPLICIT", _view_closure(function)))
         case Kind.IMPLICIT | Kind.EXPLICIT:
             lines.append(_composite(function))
     for use in operator.kernels:
@@ -221,10 +288,6 @@ def _registrations(function: Function) -> list[str]:
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
-
-
-def _view_path(function: Function) -> str:
-    return f"view::{function.operator.impl or function.rust_name}"
 
 
 def _register(function: Function, keys: str, closure: str) -> str:
@@ -288,7 +351,8 @@ def _structured_closure(function: Function) -> str:
             make = f"StructuredOutputs::functional({count})"
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
-    keyset = "keyset" if guard else "_"
+    guard += _overlap_guard(function)
+    keyset = "keyset" if "keyset" in guard else "_"
     return (
         f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
     )
@@ -301,11 +365,13 @@ def _boolean_guard(function: Function) -> str:
         return ""
     base = next(iter(functions_of(operator)))
     inputs = ", ".join(["keyset", *locals_of(operator.schema)])
-    write, out = ("write_out", "out") if function.variant is Variant.OUT else ("write_inplace", "self_")
-    return (
-        f"if !structured::is_bool({out}) {{ "
-        f'return structured::{write}("{schema.name}", {out}, &redispatch::{base.rust_name}({inputs})?); }}'
-    )
+    call = f"&redispatch::{base.rust_name}({inputs})?"
+    if function.variant is Variant.INPLACE:
+        write, out = f'structured::write_inplace("{schema.name}", self_, {call})', "self_"
+    else:
+        tensors = [local(a.name) for a in operator.schema.arguments if a.type.is_tensor_like]
+        write, out = f'structured::write_out_or_input("{schema.name}", out, &[{", ".join(tensors)}], {call})', "out"
+    return f"if !structured::is_bool({out}) {{ return {write}; }}"
 
 
 def tuple_or_one(items: Sequence[str]) -> str:
@@ -317,7 +383,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
     """The wrapper of a kernel that makes the whole result."""
     if not function.declared:
         return _variant_closure(function)
-    schema = function.schema
+    operator, schema = function.operator, function.schema
     lets: list[str] = []
     values: list[str] = []
     for name in kernel_arguments(function.operator, use):
@@ -327,7 +393,9 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         lets += [statement] if statement else []
         values.append(value)
     return (
-        f"|keyset, {_pattern(function)}| {{ {' '.join(lets)} "
+        f"|keyset, {_pattern(function)}| {{ "
+        f'operands::check_operands("{operator.base_name}", {_operands(schema.arguments)})?; '
+        f"{' '.join(lets)} "
         f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
     )
 
@@ -336,7 +404,7 @@ def _variant_closure(function: Function) -> str:
     """An in-place or `out=` form that calls the declared form for the same keys, and copies its result."""
     base = next(iter(functions_of(function.operator)))
     call = f"redispatch::{base.rust_name}({', '.join(['keyset', *_base_inputs(function)])})?"
-    return f"|keyset, {_pattern(function)}| {_write_result(function, call)}"
+    return f"|keyset, {_pattern(function)}| {_guarded(function, _write_result(function, call))}"
 
 
 def _base_inputs(function: Function) -> list[str]:
@@ -369,6 +437,12 @@ def _write_result(function: Function, call: str) -> str:
     return f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
 
 
+def _view_closure(function: Function) -> str:
+    path = f"view::{function.operator.impl or function.rust_name}"
+    call = _with_sizes(path, locals_of(function.schema), _maybe_symbolic(function.schema.arguments))
+    return f"|_, {_pattern(function)}| {call}"
+
+
 def _forward(function: Function, path: str) -> str:
     arguments = ", ".join(locals_of(function.schema))
     return f"|_, {_pattern(function)}| {path}({arguments})"
@@ -385,7 +459,8 @@ def _composite(function: Function) -> str:
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
     call = f"{path}({', '.join(_base_inputs(function))})?"
-    return _register(function, keys, f"|_, {_pattern(function)}| {_write_result(function, call)}")
+    body = _guarded(function, _write_result(function, call))
+    return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 
 
 def _option_of_out(name: str, out: str) -> str:

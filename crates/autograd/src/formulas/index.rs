@@ -89,9 +89,13 @@ pub fn masked_fill_value_backward(grad: &Tensor, mask: &Tensor) -> Result<Tensor
 pub fn masked_select_backward(grad: &Tensor, sizes: &[SymInt], mask: &Tensor) -> Result<Tensor> {
     // Tensor and mask broadcast against each other.
     let shape = broadcast(sizes, &mask.sym_sizes())?;
-    let zeros = at::new_zeros(grad, &shape, None, None, None, None)?;
-    let mask = at::expand(mask, &shape, false)?;
-    sum_to(&at::index_put(&zeros, &[Some(mask)], grad, false)?, sizes)
+    // An index of no dimensions selects none: a single element is put into a vector.
+    let vector = [SymInt::from(1)];
+    let placed: &[SymInt] = if shape.is_empty() { &vector } else { &shape };
+    let zeros = at::new_zeros(grad, placed, None, None, None, None)?;
+    let mask = at::expand(mask, placed, false)?;
+    let full = at::index_put(&zeros, &[Some(mask)], grad, false)?;
+    sum_to(&at::view(&full, &shape)?, sizes)
 }
 
 fn broadcast(a: &[SymInt], b: &[SymInt]) -> Result<SymDimVector> {

@@ -9,11 +9,8 @@ use super::shape::sum_to;
 /// Whether a matrix of these sizes and strides is stored by columns: its gradient should be too.
 fn is_column_major(sizes: &[SymInt], strides: &[SymInt]) -> bool {
     match (sizes, strides) {
-        ([rows, _], [row_stride, column_stride]) => {
-            row_stride.maybe_as_int() == Some(1)
-                && column_stride.maybe_as_int().is_some()
-                && column_stride.maybe_as_int() == rows.maybe_as_int()
-        }
+        // Which order is the quicker one is not worth a guard: symbols are compared as they stand.
+        ([rows, _], [row_stride, column_stride]) => *row_stride == 1 && column_stride == rows,
         _ => false,
     }
 }

@@ -3,8 +3,9 @@
 use crate::core::tensor_impl::TensorImpl;
 use crate::{
     check_sizes_nonnegative, compute_storage_nbytes, compute_storage_nbytes_contiguous,
-    compute_strides_for_memory_format, get_allocator, Allocator, Device, DeviceType, DispatchKey,
-    DispatchKeySet, MemoryFormat, Result, ScalarType, Storage, Tensor,
+    compute_strides_for_memory_format, get_allocator, sym_compute_storage_nbytes, sym_multiply_integers,
+    Allocator, Device, DeviceType, DispatchKey, DispatchKeySet, MemoryFormat, Result, ScalarType, Storage,
+    SymInt, Tensor,
 };
 
 /// An uninitialised tensor with the given strides, in a resizable storage of exactly the bytes they reach.
@@ -66,6 +67,28 @@ pub fn empty_strided_meta(sizes: &[i64], strides: &[i64], dtype: ScalarType) -> 
 pub fn empty_meta(sizes: &[i64], dtype: ScalarType) -> Result<Tensor> {
     let keys = const { DispatchKeySet::from_key(DispatchKey::Meta) };
     empty_generic(sizes, get_allocator(DeviceType::Meta)?, keys, dtype, None)
+}
+
+/// A strided tensor without memory whose geometry may be symbolic; empty strides mean row-major.
+pub fn empty_strided_symint_meta(
+    sizes: &[SymInt],
+    strides: &[SymInt],
+    key_set: DispatchKeySet,
+    dtype: ScalarType,
+) -> Result<Tensor> {
+    check_sizes_nonnegative(sizes)?;
+    let storage = Storage::new(0, get_allocator(DeviceType::Meta)?, true)?;
+    let device = storage.device();
+    let tensor = TensorImpl::new(Some(storage.clone()), key_set, dtype, device);
+    let (tensor, nbytes) = if strides.is_empty() {
+        let nbytes = sym_multiply_integers(sizes)?.sym_mul(&SymInt::from(dtype.item_size() as i64))?;
+        (tensor.with_sym_sizes_contiguous(sizes)?, nbytes)
+    } else {
+        let nbytes = sym_compute_storage_nbytes(sizes, strides, dtype.item_size(), &SymInt::ZERO)?;
+        (tensor.with_sym_sizes_and_strides(sizes, strides, &SymInt::ZERO)?, nbytes)
+    };
+    storage.set_sym_nbytes(nbytes)?;
+    Ok(tensor.into())
 }
 
 /// A tensor over memory that somebody else allocated (NumPy, DLPack, a mapped file).

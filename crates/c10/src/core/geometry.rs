@@ -9,13 +9,13 @@ mod shape_inference;
 pub use contiguity::*;
 pub use shape_inference::*;
 
-use crate::{bail, DimVector, MemoryFormat, Result, ScalarType, Storage};
+use crate::{bail, DimVector, MemoryFormat, Result, ScalarType, SizeInt, SizeVector, Storage, SymInt};
 
 /// Refuses negative sizes.
 #[inline]
-pub fn check_sizes_nonnegative(sizes: &[i64]) -> Result<()> {
-    for &size in sizes {
-        if size < 0 {
+pub fn check_sizes_nonnegative<I: SizeInt>(sizes: &[I]) -> Result<()> {
+    for size in sizes {
+        if !size.expect_nonnegative()? {
             bail!(Runtime, "Trying to create tensor with negative dimension {size}: {sizes:?}");
         }
     }
@@ -41,6 +41,21 @@ pub fn multiply_integers(factors: &[i64]) -> Result<i64> {
     bail!(Runtime, "numel: integer multiplication overflow in the sizes {factors:?}")
 }
 
+/// The number of elements of a tensor of `itemsize` bytes each. The sizes of a tensor without elements, too, have to
+/// make strides and byte offsets that an `i64` holds: kernels multiply them before they look at an element.
+#[inline]
+pub fn checked_numel(sizes: &[i64], itemsize: usize) -> Result<i64> {
+    let numel = multiply_integers(sizes)?;
+    if numel == 0 {
+        let product =
+            sizes.iter().try_fold(itemsize.max(1) as i64, |product, &size| product.checked_mul(size.max(1)));
+        if product.is_none() {
+            bail!(Runtime, "numel: integer multiplication overflow in the sizes {sizes:?}");
+        }
+    }
+    Ok(numel)
+}
+
 /// Writes the strides of a row-major tensor. Sizes of 0 count as 1, and products saturate: a tensor so large
 /// is refused where its number of elements or bytes is computed.
 #[inline]
@@ -60,39 +75,47 @@ pub fn compute_contiguous_strides(sizes: &[i64]) -> DimVector {
     strides
 }
 
-/// Writes strides such that `order` lists the dimensions from the fastest to the slowest.
-fn strides_in_order(sizes: &[i64], order: &[usize]) -> DimVector {
-    let mut strides = DimVector::from_elem(0, sizes.len());
-    let mut stride = 1_i64;
-    for &dim in order {
-        strides[dim] = stride;
-        stride = stride.saturating_mul(sizes[dim].max(1));
+/// Strides such that `order` lists the dimensions from the fastest to the slowest.
+fn strides_in_order<I: SizeInt>(sizes: &[I], order: impl Iterator<Item = usize>) -> Result<SizeVector<I>> {
+    let mut strides: SizeVector<I> = smallvec::smallvec![I::ZERO; sizes.len()];
+    let mut stride = I::ONE;
+    for dim in order {
+        let next = stride.stride_mul(&sizes[dim].sym_max(&I::ONE)?)?;
+        strides[dim] = std::mem::replace(&mut stride, next);
     }
-    strides
+    Ok(strides)
+}
+
+/// [`compute_contiguous_strides`] for any integers.
+pub fn contiguous_strides_of<I: SizeInt>(sizes: &[I]) -> Result<SizeVector<I>> {
+    strides_in_order(sizes, (0..sizes.len()).rev())
 }
 
 /// The channels-last strides of (N)CHW sizes, as (N)HWC in memory.
-pub fn get_channels_last_strides_2d(sizes: &[i64]) -> Result<DimVector> {
+pub fn get_channels_last_strides_2d<I: SizeInt>(sizes: &[I]) -> Result<SizeVector<I>> {
     match sizes.len() {
-        4 => Ok(strides_in_order(sizes, &[1, 3, 2, 0])),
-        3 => Ok(strides_in_order(sizes, &[0, 2, 1])),
+        4 => strides_in_order(sizes, [1, 3, 2, 0].into_iter()),
+        3 => strides_in_order(sizes, [0, 2, 1].into_iter()),
         n => bail!(Runtime, "channels_last requires a tensor of 3 or 4 dimensions, got {n}"),
     }
 }
 
 /// The channels-last strides of (N)CDHW sizes, as (N)DHWC in memory.
-pub fn get_channels_last_strides_3d(sizes: &[i64]) -> Result<DimVector> {
+pub fn get_channels_last_strides_3d<I: SizeInt>(sizes: &[I]) -> Result<SizeVector<I>> {
     match sizes.len() {
-        5 => Ok(strides_in_order(sizes, &[1, 4, 3, 2, 0])),
-        4 => Ok(strides_in_order(sizes, &[0, 3, 2, 1])),
+        5 => strides_in_order(sizes, [1, 4, 3, 2, 0].into_iter()),
+        4 => strides_in_order(sizes, [0, 3, 2, 1].into_iter()),
         n => bail!(Runtime, "channels_last_3d requires a tensor of 4 or 5 dimensions, got {n}"),
     }
 }
 
 /// The strides of a new tensor in a memory format.
-pub fn compute_strides_for_memory_format(sizes: &[i64], format: MemoryFormat) -> Result<DimVector> {
+pub fn compute_strides_for_memory_format<I: SizeInt>(
+    sizes: &[I],
+    format: MemoryFormat,
+) -> Result<SizeVector<I>> {
     match format {
-        MemoryFormat::Contiguous => Ok(compute_contiguous_strides(sizes)),
+        MemoryFormat::Contiguous => contiguous_strides_of(sizes),
         MemoryFormat::ChannelsLast if sizes.len() == 4 => get_channels_last_strides_2d(sizes),
         MemoryFormat::ChannelsLast => bail!(Runtime, "required rank 4 tensor to use channels_last format"),
         MemoryFormat::ChannelsLast3d if sizes.len() == 5 => get_channels_last_strides_3d(sizes),
@@ -106,22 +129,26 @@ pub fn compute_strides_for_memory_format(sizes: &[i64], format: MemoryFormat) ->
 }
 
 /// Dense strides in the dimension order of a given tensor: what `empty_like` gives to inputs that overlap or have gaps.
-pub fn infer_dense_strides(sizes: &[i64], strides: &[i64]) -> DimVector {
+pub fn infer_dense_strides<I: SizeInt>(sizes: &[I], strides: &[I]) -> Result<SizeVector<I>> {
     use std::cmp::Ordering::{Equal, Greater, Less};
     let ndim = sizes.len();
     let mut order: smallvec::SmallVec<[usize; 8]> = (0..ndim).rev().collect();
     // Broadcast dimensions (stride 0) have no place of their own, so the order is partial, and
     // only a stable insertion sort keeps PyTorch's answer.
-    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
-        (0, _) | (_, 0) => Equal,
-        (x, y) if x != y => x.cmp(&y),
-        _ if sizes[a] > sizes[b] => Greater,
-        _ => Equal,
+    let compare = |a: usize, b: usize| -> Result<std::cmp::Ordering> {
+        let (x, y) = (&strides[a], &strides[b]);
+        if x.is_zero()? || y.is_zero()? {
+            return Ok(Equal);
+        }
+        if !x.guard_eq(y)? {
+            return Ok(if x.guard_lt(y)? { Less } else { Greater });
+        }
+        Ok(if sizes[b].guard_lt(&sizes[a])? { Greater } else { Equal })
     };
     for i in 1..ndim {
         let mut place = i;
         for before in (0..i).rev() {
-            match compare(order[before], order[place]) {
+            match compare(order[before], order[place])? {
                 Greater => {
                     order.swap(before, place);
                     place = before;
@@ -131,7 +158,7 @@ pub fn infer_dense_strides(sizes: &[i64], strides: &[i64]) -> DimVector {
             }
         }
     }
-    strides_in_order(sizes, &order)
+    strides_in_order(sizes, order.into_iter())
 }
 
 /// The elements between the first and one past the last that a strided tensor reaches; 0 when it is empty.
@@ -197,6 +224,81 @@ pub fn compute_storage_nbytes_contiguous(
         Some(nbytes) => Ok(nbytes),
         None => bail!(Runtime, "Storage size calculation overflowed with sizes={sizes:?}"),
     }
+}
+
+/// The bytes a storage needs for symbolic sizes.
+pub fn sym_compute_storage_nbytes(
+    sizes: &[SymInt],
+    strides: &[SymInt],
+    itemsize: usize,
+    storage_offset: &SymInt,
+) -> Result<SymInt> {
+    let mut extent = storage_offset.sym_add(&SymInt::ONE)?;
+    for (size, stride) in sizes.iter().zip(strides) {
+        if size.is_zero()? {
+            return Ok(SymInt::ZERO);
+        }
+        extent = extent.sym_add(&stride.sym_mul(&size.sym_sub(&SymInt::ONE)?)?)?;
+    }
+    extent.sym_mul(&SymInt::from(itemsize as i64))
+}
+
+/// [`check_in_bounds_for_storage`] for any integers. Where memory is reached they are decided; a storage without memory
+/// is expected to be large enough.
+pub fn check_in_bounds_for_symbolic_storage<I: SizeInt>(
+    sizes: &[I],
+    strides: &[I],
+    storage_offset: &I,
+    dtype: ScalarType,
+    storage: &Storage,
+) -> Result<()> {
+    let ints = (I::as_ints(sizes), I::as_ints(strides), storage_offset.maybe_as_int());
+    let maybe_symbolic = storage.device().is_meta() && storage.sym_nbytes().is_symbolic();
+    if let ((Some(sizes), Some(strides), Some(offset)), false) = (ints, maybe_symbolic) {
+        return check_in_bounds_for_storage(sizes, strides, offset, dtype, storage);
+    }
+    let (sizes, strides) = (I::to_sym_slice(sizes), I::to_sym_slice(strides));
+    if !storage.device().is_meta() {
+        let (sizes, strides) = (crate::guard_int_array(&sizes)?, crate::guard_int_array(&strides)?);
+        return check_in_bounds_for_storage(
+            &sizes,
+            &strides,
+            storage_offset.to_sym().guard_int()?,
+            dtype,
+            storage,
+        );
+    }
+    let (offset, nbytes) = (storage_offset.to_sym(), storage.sym_nbytes());
+    check_sizes_nonnegative(&sizes)?;
+    if sizes.len() != strides.len() {
+        bail!(
+            Runtime,
+            "mismatch in length of strides and shape: sizes {sizes:?} have {} dimensions, strides {strides:?} have {}",
+            sizes.len(),
+            strides.len()
+        );
+    }
+    for stride in &strides {
+        if !stride.expect_nonnegative()? {
+            bail!(
+                Runtime,
+                "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}"
+            );
+        }
+    }
+    if !offset.expect_nonnegative()? {
+        bail!(Runtime, "Tensor: invalid storage offset {offset}");
+    }
+    let itemsize = dtype.item_size();
+    let needed = sym_compute_storage_nbytes(&sizes, &strides, itemsize, &offset)?;
+    if needed != 0 && !needed.expect_le(&nbytes)? {
+        bail!(
+            Runtime,
+            "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {offset}, and itemsize {itemsize} \
+             requiring a storage size of {needed} are out of bounds for storage of size {nbytes}"
+        );
+    }
+    Ok(())
 }
 
 /// Proves that a strided tensor stays inside its storage. Every operator that restrides memory (`as_strided`,

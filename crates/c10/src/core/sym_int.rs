@@ -21,7 +21,7 @@ compile_error!("SymInt keeps a tagged pointer in an i64; it needs a 64-bit targe
 /// constant. So `is_heap_allocated` is one comparison, and a plain size costs as much as an i64.
 ///
 /// Arithmetic is checked: `sym_add` and its kin return an error on overflow. There are therefore no operators
-/// `+ - *`. Comparison with `==` never guards; see `PartialEq` below.
+/// `+ - *`. Adding 0 and multiplying by 1 give the same node, so that shapes stay recognisable. Comparison with `==` never guards; see `PartialEq` below.
 #[repr(transparent)]
 pub struct SymInt {
     /// An integer without provenance, or an `Arc<SymNode>`'s address with the tag.
@@ -49,12 +49,15 @@ impl SymInt {
         SymInt { data: std::ptr::without_provenance_mut(value as usize), _owns: PhantomData }
     }
 
-    /// A symbolic integer.
+    /// A symbolic integer; an expression whose value is known becomes that integer.
     pub fn from_node(node: SymNode) -> Result<SymInt> {
         if !node.is_int() {
             return Err(Error::type_(format!("SymInt: expected an integer node, got {node}")));
         }
-        Ok(SymInt::from_node_unchecked(node))
+        Ok(match node.maybe_as_int() {
+            Some(value) => SymInt::from(value),
+            None => SymInt::from_node_unchecked(node),
+        })
     }
 
     fn from_node_unchecked(node: SymNode) -> SymInt {
@@ -191,21 +194,39 @@ impl SymInt {
 
     /// `self + other`; an error on overflow.
     pub fn sym_add(&self, other: &SymInt) -> Result<SymInt> {
+        if *other == 0 {
+            return Ok(self.clone());
+        }
+        if *self == 0 {
+            return Ok(other.clone());
+        }
         self.arithmetic(other, "+", i64::checked_add, |a, b| a.add(b))
     }
 
     /// `self - other`; an error on overflow.
     pub fn sym_sub(&self, other: &SymInt) -> Result<SymInt> {
+        if *other == 0 {
+            return Ok(self.clone());
+        }
         self.arithmetic(other, "-", i64::checked_sub, |a, b| a.sub(b))
     }
 
     /// `self * other`; an error on overflow.
     pub fn sym_mul(&self, other: &SymInt) -> Result<SymInt> {
+        if *other == 1 {
+            return Ok(self.clone());
+        }
+        if *self == 1 {
+            return Ok(other.clone());
+        }
         self.arithmetic(other, "*", i64::checked_mul, |a, b| a.mul(b))
     }
 
     /// `self // other`, rounded down as in Python; an error on division by zero or overflow.
     pub fn sym_floordiv(&self, other: &SymInt) -> Result<SymInt> {
+        if *other == 1 {
+            return Ok(self.clone());
+        }
         self.arithmetic(other, "//", checked_floor_div, |a, b| a.floordiv(b))
     }
 
@@ -276,6 +297,9 @@ impl SymInt {
     /// `self == other`, guarding if that is needed to know.
     #[track_caller]
     pub fn guard_eq(&self, other: &SymInt) -> Result<bool> {
+        if self == other {
+            return Ok(true);
+        }
         self.sym_eq(other)?.guard_bool()
     }
 
@@ -299,13 +323,13 @@ fn arithmetic_error(a: i64, symbol: &str, b: i64) -> Error {
     Error::runtime(format!("SymInt: {a} {symbol} {b} overflows a 64-bit integer"))
 }
 
-fn checked_floor_div(a: i64, b: i64) -> Option<i64> {
+pub(crate) fn checked_floor_div(a: i64, b: i64) -> Option<i64> {
     let quotient = a.checked_div(b)?;
     let rounds_up = a % b != 0 && (a < 0) != (b < 0);
     Some(if rounds_up { quotient - 1 } else { quotient })
 }
 
-fn checked_floor_mod(a: i64, b: i64) -> Option<i64> {
+pub(crate) fn checked_floor_mod(a: i64, b: i64) -> Option<i64> {
     if b == 0 {
         return None;
     }

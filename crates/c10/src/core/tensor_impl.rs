@@ -13,6 +13,7 @@
 mod access;
 mod copy;
 mod metadata;
+mod symbolic;
 mod version;
 mod vtable;
 
@@ -25,6 +26,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
+use self::symbolic::SymbolicShapeMeta;
 use self::version::VersionSlot;
 use self::vtable::Policy;
 use crate::core::dispatch_key_set::{
@@ -49,6 +51,10 @@ pub(super) struct Metadata {
     pub(super) dtype: ScalarType,
     pub(super) device: Device,
     pub(super) contiguity: ContiguityFlags,
+    /// Which getters ask the vtable or `symbolic`.
+    pub(super) policy: Policy,
+    /// Stands in for sizes, strides, offset and what follows from them.
+    pub(super) symbolic: Option<Box<SymbolicShapeMeta>>,
 }
 
 /// A tensor. Handled through [`Tensor`](crate::Tensor), which has its methods.
@@ -70,8 +76,6 @@ pub struct TensorImpl {
     pyobj: PyObjectSlot,
     /// Atomic.
     flags: AtomicU8,
-    /// Immutable after construction.
-    policy: Policy,
 }
 
 // SAFETY: the cells are written only under the rule of Note [Exclusive logical access]; all else is
@@ -169,14 +173,20 @@ impl TensorImpl {
                 dtype,
                 device,
                 contiguity: ContiguityFlags::row_major(),
+                policy: Policy::of(vtable),
+                symbolic: None,
             }),
             version: VersionSlot::new(key_set.has_any(autograd_dispatch_keyset_with_ADInplaceOrView)),
             autograd_meta: UnsafeCell::new(OnceLock::new()),
             extra,
             pyobj: PyObjectSlot::new(),
             flags: AtomicU8::new(0),
-            policy: Policy::of(vtable),
         }
+    }
+
+    #[inline]
+    fn policy(&self) -> Policy {
+        self.metadata().policy
     }
 
     #[inline]
@@ -360,10 +370,13 @@ unsafe impl IntrusivePtrTarget for TensorImpl {
     unsafe fn release_resources(&self) {
         self.run_release_hook();
         // SAFETY: no strong pointer is left, and weak ones do not reach the contents, so access is exclusive.
-        let (autograd_meta, storage) =
-            unsafe { ((*self.autograd_meta.get()).take(), (*self.metadata.get()).storage.take()) };
+        let (autograd_meta, storage, symbolic) = unsafe {
+            let metadata = &mut *self.metadata.get();
+            ((*self.autograd_meta.get()).take(), metadata.storage.take(), metadata.symbolic.take())
+        };
         drop(autograd_meta);
         drop(storage);
+        drop(symbolic);
     }
 
     fn incref_pyobject(&self) {

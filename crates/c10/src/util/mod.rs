@@ -3,11 +3,13 @@
 #[macro_use]
 mod macros;
 pub mod error;
+pub mod fallible_vec;
 pub mod intrusive_ptr;
 pub mod maybe_owned;
 pub mod vectors;
 
 pub use error::*;
+pub use fallible_vec::*;
 pub use intrusive_ptr::*;
 pub use maybe_owned::*;
 pub use vectors::*;

@@ -2,5 +2,8 @@
 
 mod autograd_meta;
 mod pyobject;
+#[path = "../support/shape_env.rs"]
+mod shape_env;
+mod symbolic_shapes;
 mod tensor;
 mod tensor_kinds;

@@ -75,7 +75,7 @@ pub fn parallel_reduce<T: Send>(
     }
     let grain = grain.max(1);
     let pieces = (end - begin).div_ceil(grain);
-    let partials: Vec<Mutex<Option<T>>> = (0..pieces).map(|_| Mutex::new(None)).collect();
+    let partials = c10::try_from_fn(pieces, || Mutex::new(None))?;
     parallel_for(begin, end, grain, &|piece_begin, piece_end| {
         let value = f(piece_begin, piece_end);
         *partials[(piece_begin - begin) / grain].lock() = Some(value);

@@ -1,6 +1,6 @@
 //! `_local_scalar_dense`: what `item()` reads.
 
-use c10::{internal_assert, Result, Scalar, Tensor};
+use c10::{check, Result, Scalar, Tensor};
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
@@ -15,13 +15,14 @@ pub(super) fn register() {
 
 fn local_scalar_dense_kernel(self_: &Tensor) -> Result<Scalar> {
     let address = Address(self_.const_data_ptr().cast_mut());
-    internal_assert!(
-        self_.numel()? == 1 && !address.0.is_null(),
-        "_local_scalar_dense of {:?}",
+    check!(
+        self_.numel()? > 0 && !address.0.is_null(),
+        "_local_scalar_dense: expected a tensor with an element, but got one of sizes {:?}",
         self_.sizes()?
     );
+    self_.check_in_storage()?;
     Ok(dispatch!(self_.dtype(), "local_scalar_dense_kernel", EVERY, |T| {
-        // SAFETY: the tensor has one element, of this dtype.
+        // SAFETY: the tensor has a first element, of this dtype, inside its storage.
         Scalar::from_element(<T as Stored>::load(unsafe { address.read() }))
     }))
 }

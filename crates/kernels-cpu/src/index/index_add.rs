@@ -5,7 +5,7 @@ use iter::to_dtype;
 
 use super::lines::{for_each_line, Operand};
 use super::scatter_gather::Summand;
-use crate::address::Address;
+use crate::address::{byte_stride, Address};
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -20,7 +20,7 @@ pub(super) fn register() {
 pub(super) fn checked_indices(index: &Tensor, dim: usize, size: i64, of_slices: bool) -> Result<Vec<i64>> {
     let index = to_dtype(index, ScalarType::Long)?;
     let n = index.numel()?;
-    let stride = index.strides()?.first().map_or(0, |&stride| stride * index.item_size() as i64);
+    let stride = index.strides()?.first().map_or(0, |&stride| byte_stride(stride, index.item_size()));
     let base = Address(index.const_data_ptr().cast_mut());
     let mut indices = Vec::with_capacity(n as usize);
     for i in 0..n {
@@ -47,7 +47,7 @@ fn index_add_kernel(
     let Some(out) = outs.first() else { c10::bail!(Internal, "index_add: no output") };
     let dim = wrap_dim(dim, out.dim(), true)? as usize;
     let (size, stride) = match out.sizes()?.get(dim) {
-        Some(&size) => (size, out.strides()?[dim] * out.item_size() as i64),
+        Some(&size) => (size, byte_stride(out.strides()?[dim], out.item_size())),
         None => (1, 0),
     };
     let indices = checked_indices(index, dim, size, out.dim() <= 1)?;
@@ -58,9 +58,11 @@ fn index_add_kernel(
         indices.len()
     );
     let strides = |tensor: &Tensor, still: bool| -> Result<SmallVec<[i64; 6]>> {
-        let item_size = tensor.item_size() as i64;
+        let item_size = tensor.item_size();
         let strides = tensor.strides()?.iter().enumerate();
-        Ok(strides.map(|(d, &stride)| if still && d == dim { 0 } else { stride * item_size }).collect())
+        Ok(strides
+            .map(|(d, &stride)| if still && d == dim { 0 } else { byte_stride(stride, item_size) })
+            .collect())
     };
     let index_strides =
         (0..shape.len()).map(|d| if d == dim { size_of::<i64>() as i64 } else { 0 }).collect();

@@ -4,7 +4,7 @@ use c10::{wrap_dim, Result, Tensor};
 use iter::parallel;
 
 use super::index_add::checked_indices;
-use crate::address::Address;
+use crate::address::{byte_stride, Address};
 use crate::copy::copy_row;
 use crate::registration::register;
 
@@ -74,7 +74,16 @@ fn index_select_kernel(self_: &Tensor, dim: i64, index: &Tensor, outs: &[Tensor]
             let from = from.offset(offset * item_size);
             let to = to.offset(row * n * item_size);
             // SAFETY: indices are inside the dimension, so this is a row of `self`; the output is dense.
-            unsafe { copy_row(size, from.0, row_stride * item_size, to.0, item_size, n as usize) };
+            unsafe {
+                copy_row(
+                    size,
+                    from.0,
+                    byte_stride(row_stride, item_size as usize),
+                    to.0,
+                    item_size,
+                    n as usize,
+                )
+            };
         }
     })
 }

@@ -61,7 +61,7 @@ fn nonzero<W: Bits, const FLOAT: bool>(self_: &Tensor) -> Result<Tensor> {
     };
     let is_nonzero = |element: W| element.significant::<FLOAT>() != W::NONE;
 
-    let mut starts = vec![0_usize; numel.div_ceil(PIECE) + 1];
+    let mut starts = c10::try_filled(0_usize, numel.div_ceil(PIECE) + 1)?;
     let places = Address(starts.as_mut_ptr().cast());
     parallel::parallel_for(0, numel, PIECE, &|begin, end| {
         let place = places.offset(((begin / PIECE + 1) * std::mem::size_of::<usize>()) as i64);

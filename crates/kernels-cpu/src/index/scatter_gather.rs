@@ -5,7 +5,7 @@ use iter::to_dtype;
 
 use super::bounds::OutOfBounds;
 use super::lines::{for_each_line, Operand};
-use crate::address::Address;
+use crate::address::{byte_stride, Address};
 use crate::dispatch::dispatch;
 use crate::factory::element_bytes;
 use crate::map::Stored;
@@ -63,11 +63,10 @@ fn half_complex(value: Complex<f32>) -> Complex<c10::Half> {
 
 /// The byte strides of a tensor over `ndim` dimensions, with 0 in dimension `still`.
 fn strides_of(tensor: &Tensor, ndim: usize, still: Option<usize>) -> Result<SmallVec<[i64; 6]>> {
-    let item_size = tensor.item_size() as i64;
+    let item_size = tensor.item_size();
     let strides = tensor.strides()?;
-    Ok((0..ndim)
-        .map(|d| if still == Some(d) { 0 } else { strides.get(d).copied().unwrap_or(0) * item_size })
-        .collect())
+    let stride = |d: usize| byte_stride(strides.get(d).copied().unwrap_or(0), item_size);
+    Ok((0..ndim).map(|d| if still == Some(d) { 0 } else { stride(d) }).collect())
 }
 
 /// How a tensor is indexed along a dimension.
@@ -85,7 +84,7 @@ impl Indexed {
     fn new(tensor: &Tensor, dim: i64, written: bool) -> Result<Indexed> {
         let dim = wrap_dim(dim, tensor.dim(), true)? as usize;
         let (size, stride) = match tensor.sizes()?.get(dim) {
-            Some(&size) => (size, tensor.strides()?[dim] * tensor.item_size() as i64),
+            Some(&size) => (size, byte_stride(tensor.strides()?[dim], tensor.item_size())),
             None => (1, 0),
         };
         let address = if written { tensor.data_ptr() } else { tensor.const_data_ptr().cast_mut() };

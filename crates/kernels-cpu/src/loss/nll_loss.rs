@@ -4,7 +4,7 @@ use c10::{check_index, Element, Result, ScalarType, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 use parking_lot::Mutex;
 
-use crate::address::Address;
+use crate::address::{byte_stride, Address};
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -31,7 +31,7 @@ struct Vector {
 
 impl Vector {
     fn along(tensor: &Tensor, dim: i64) -> Result<Vector> {
-        let stride = if tensor.dim() == 0 { 0 } else { tensor.stride(dim)? * tensor.item_size() as i64 };
+        let stride = if tensor.dim() == 0 { 0 } else { byte_stride(tensor.stride(dim)?, tensor.item_size()) };
         Ok(Vector { data: Address(tensor.data_ptr()), stride })
     }
 

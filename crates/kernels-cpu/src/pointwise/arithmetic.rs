@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 use super::number::{Field, Number};
 use crate::dispatch::dispatch;
-use crate::loops::compute_dtype;
+use crate::loops::{compute_dtype, unrounded_scalar};
 use crate::map::{binary, unary};
 use crate::registration::register;
 
@@ -44,6 +44,9 @@ fn sub_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
 }
 
 pub(crate) fn mul_kernel(iter: &TensorIterator) -> Result<()> {
+    if let Some(factor) = unrounded_scalar(iter, 2) {
+        return binary::<f32, f32, f32>(iter, 1, move |a, _| a * factor);
+    }
     dispatch!(compute_dtype(iter.common_dtype()), "mul_kernel", ALL_AND_COMPLEX + Bool, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a.mul(b))
     })

@@ -52,7 +52,7 @@ fn reduce_by_rows<M: Monoid>(layout: &Layout) -> Result<()> {
     }
     if outputs < FEW_OUTPUTS && n > 2 * PIECE {
         let pieces = n.div_ceil(PIECE);
-        let totals = Partials::new(outputs * pieces, M::total(M::identity()));
+        let totals = Partials::new(outputs * pieces, M::total(M::identity()))?;
         parallel::parallel_for(0, outputs * pieces, 1, &|begin, end| {
             for task in begin..end {
                 let (output, piece) = (task / pieces, task % pieces);
@@ -85,10 +85,10 @@ struct Partials<T> {
 }
 
 impl<T: Copy> Partials<T> {
-    fn new(n: usize, value: T) -> Partials<T> {
-        let mut values = vec![value; n];
+    fn new(n: usize, value: T) -> Result<Partials<T>> {
+        let mut values = c10::try_filled(value, n)?;
         let base = Address(values.as_mut_ptr().cast());
-        Partials { values, base }
+        Ok(Partials { values, base })
     }
 
     fn place(&self, i: usize) -> Address {
@@ -194,7 +194,7 @@ fn reduce_by_columns<M: Monoid>(mut layout: Layout, column: usize) -> Result<()>
     if tasks < FEW_BLOCKS && rows * width > 2 * PIECE {
         let rows_per_piece = (PIECE / width).next_multiple_of(64);
         let pieces = rows.div_ceil(rows_per_piece);
-        let partials = Partials::new(tasks * pieces * COLUMNS, identity);
+        let partials = Partials::new(tasks * pieces * COLUMNS, identity)?;
         parallel::parallel_for(0, tasks * pieces, 1, &|begin, end| {
             for work in begin..end {
                 let (task, piece) = (work / pieces, work % pieces);

@@ -3,7 +3,7 @@
 use c10::{wrap_dim, Result, SmallVec, Tensor};
 use iter::TensorIterator;
 
-use crate::address::Address;
+use crate::address::{byte_stride, Address};
 
 /// A dimension, with byte strides.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,7 +50,7 @@ impl Layout {
         keepdim: bool,
         outs: &[Tensor],
     ) -> Result<Layout> {
-        let item_size = input.item_size() as i64;
+        let item_size = input.item_size();
         let reduced_dim = match dim {
             Some(dim) => Some(wrap_dim(dim, input.dim(), true)? as usize),
             None => None,
@@ -58,7 +58,7 @@ impl Layout {
         let (mut reduced, mut kept) = (Dims::new(), Dims::new());
         let mut output_dim = 0;
         for (dim, (&size, &stride)) in input.sizes()?.iter().zip(input.strides()?).enumerate() {
-            let mut this = Dim { size: size as usize, input: stride * item_size, output: [0; 2] };
+            let mut this = Dim { size: size as usize, input: byte_stride(stride, item_size), output: [0; 2] };
             let is_reduced = reduced_dim.is_none_or(|reduced_dim| reduced_dim == dim);
             if !is_reduced {
                 for (to, out) in this.output.iter_mut().zip(outs) {

@@ -3,15 +3,16 @@
 //! `convolution` checks its arguments and decides which of three operators computes: `_conv_forward`, or for a
 //! transposed convolution `_conv_input_backward`, whose input is then the gradient.
 
-use c10::{check, DimVector, Result, Scalar, SymInt, Tensor};
+use c10::{check, DimVector, Result, Scalar, SizeInt, SizeVector, SymDimVector, SymInt, Tensor};
 
-use crate::{at, sym};
+use crate::at;
+use crate::sym::with_sizes;
 
 /// A list argument with one entry per spatial dimension: as given, or one entry for all.
-fn expand_param(values: &[SymInt], name: &str, spatial: usize) -> Result<DimVector> {
-    let values = sym::ints(values)?;
+fn expand_param<I: SizeInt>(values: &[SymInt], name: &str, spatial: usize) -> Result<SizeVector<I>> {
+    let values = I::from_sym_slice(values)?;
     if values.len() == 1 {
-        return Ok(DimVector::from_elem(values[0], spatial));
+        return Ok(SizeVector::from_elem(values[0].clone(), spatial));
     }
     check!(
         values.len() == spatial,
@@ -22,16 +23,26 @@ fn expand_param(values: &[SymInt], name: &str, spatial: usize) -> Result<DimVect
 }
 
 /// The arguments of a convolution, expanded and checked.
-struct ConvParams {
-    stride: DimVector,
-    padding: DimVector,
-    dilation: DimVector,
-    output_padding: DimVector,
+struct ConvParams<I: SizeInt> {
+    stride: SizeVector<I>,
+    padding: SizeVector<I>,
+    dilation: SizeVector<I>,
+    output_padding: SizeVector<I>,
     transposed: bool,
-    groups: i64,
+    groups: I,
 }
 
-impl ConvParams {
+/// Whether every value is expected to be at least `min`.
+fn all_at_least<I: SizeInt>(min: &I, values: &[I]) -> Result<bool> {
+    for value in values {
+        if !min.expect_le(value)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+impl<I: SizeInt> ConvParams<I> {
     #[allow(clippy::too_many_arguments)]
     fn new(
         input: &Tensor,
@@ -42,16 +53,16 @@ impl ConvParams {
         transposed: bool,
         output_padding: &[SymInt],
         groups: &SymInt,
-    ) -> Result<ConvParams> {
+    ) -> Result<Self> {
         let ndim = weight.dim();
         check!(ndim > 2, "weight should have at least three dimensions");
         check!(
             input.dim() == ndim,
             "Expected {ndim}-dimensional input for {ndim}-dimensional weight {:?}, but got {}-dimensional input of size \
              {:?} instead",
-            weight.sizes()?,
+            weight.sym_sizes(),
             input.dim(),
-            input.sizes()?
+            input.sym_sizes()
         );
         check!(ndim <= 5, "convolution(): expected one to three spatial dimensions, got {}", ndim - 2);
         let spatial = ndim as usize - 2;
@@ -62,10 +73,10 @@ impl ConvParams {
             output_padding: if transposed {
                 expand_param(output_padding, "output_padding", spatial)?
             } else {
-                DimVector::from_elem(0, spatial)
+                SizeVector::from_elem(I::ZERO, spatial)
             },
             transposed,
-            groups: groups.guard_int()?,
+            groups: I::from_sym(groups)?,
         };
         params.check_values()?;
         params.check_shapes(input, weight)?;
@@ -73,20 +84,26 @@ impl ConvParams {
     }
 
     fn check_values(&self) -> Result<()> {
-        check!(self.groups > 0, "expected groups to be greater than 0, but got groups={}", self.groups);
-        check!(self.padding.iter().all(|&p| p >= 0), "negative padding is not supported");
-        check!(self.stride.iter().all(|&s| s > 0), "non-positive stride is not supported");
-        check!(self.dilation.iter().all(|&d| d > 0), "dilation should be greater than zero");
-        let fits =
-            |(d, &extra): (usize, &i64)| extra >= 0 && (extra < self.stride[d] || extra < self.dilation[d]);
         check!(
-            self.output_padding.iter().enumerate().all(|pair| pair.1 == &0 || fits(pair)),
-            "output padding must be smaller than either stride or dilation, but got output_padding={:?}, stride={:?}, \
-             dilation={:?}",
-            self.output_padding,
-            self.stride,
-            self.dilation
+            I::ONE.expect_le(&self.groups)?,
+            "expected groups to be greater than 0, but got groups={}",
+            self.groups
         );
+        check!(all_at_least(&I::ZERO, &self.padding)?, "negative padding is not supported");
+        check!(all_at_least(&I::ONE, &self.stride)?, "non-positive stride is not supported");
+        check!(all_at_least(&I::ONE, &self.dilation)?, "dilation should be greater than zero");
+        for (d, extra) in self.output_padding.iter().enumerate() {
+            check!(
+                *extra == 0
+                    || extra.expect_nonnegative()?
+                        && extra.expect_lt(&self.stride[d].sym_max(&self.dilation[d])?)?,
+                "output padding must be smaller than either stride or dilation, but got output_padding={:?}, \
+                 stride={:?}, dilation={:?}",
+                self.output_padding,
+                self.stride,
+                self.dilation
+            );
+        }
         Ok(())
     }
 
@@ -97,39 +114,43 @@ impl ConvParams {
             input.dtype(),
             weight.dtype()
         );
-        let (input_sizes, weight_sizes) = (input.sizes()?, weight.sizes()?);
+        let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
         check!(
-            weight_sizes[0] >= self.groups && weight_sizes[0] % self.groups == 0,
+            self.groups.expect_le(&weight_sizes[0])?
+                && (self.groups == 1 || weight_sizes[0].sym_mod(&self.groups)?.expect_eq(&I::ZERO)?),
             "Given groups={}, expected weight to be at least {} at dimension 0 and divisible by it, but got weight of size \
-             {weight_sizes:?} instead",
+             {:?} instead",
             self.groups,
-            self.groups
+            self.groups,
+            &weight_sizes[..]
         );
         if self.transposed {
             check!(
-                input_sizes[1] == weight_sizes[0],
-                "Given transposed=1, weight of size {weight_sizes:?}, expected input{input_sizes:?} to have {} channels, \
-                 but got {} channels instead",
+                input_sizes[1].expect_eq(&weight_sizes[0])?,
+                "Given transposed=1, weight of size {:?}, expected input{:?} to have {} channels, but got {} channels \
+                 instead",
+                &weight_sizes[..],
+                &input_sizes[..],
                 weight_sizes[0],
                 input_sizes[1]
             );
             return Ok(());
         }
-        let Some(channels) = weight_sizes[1].checked_mul(self.groups) else {
-            c10::bail!(Runtime, "convolution(): the number of input channels overflows");
-        };
+        let channels = weight_sizes[1].sym_mul(&self.groups)?;
         check!(
-            input_sizes[1] == channels,
-            "Given groups={}, weight of size {weight_sizes:?}, expected input{input_sizes:?} to have {channels} channels, \
-             but got {} channels instead",
+            input_sizes[1].expect_eq(&channels)?,
+            "Given groups={}, weight of size {:?}, expected input{:?} to have {channels} channels, but got {} channels \
+             instead",
             self.groups,
+            &weight_sizes[..],
+            &input_sizes[..],
             input_sizes[1]
         );
         for d in 0..self.stride.len() {
-            let padded = input_sizes[d + 2].saturating_add(self.padding[d].saturating_mul(2));
-            let reach = self.dilation[d].saturating_mul(weight_sizes[d + 2] - 1).saturating_add(1);
+            let padded = input_sizes[d + 2].sym_add(&self.padding[d].sym_mul(&I::from(2))?)?;
+            let reach = self.dilation[d].sym_mul(&weight_sizes[d + 2].sym_sub(&I::ONE)?)?.sym_add(&I::ONE)?;
             check!(
-                padded >= reach,
+                reach.expect_le(&padded)?,
                 "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't be \
                  greater than actual input size"
             );
@@ -138,16 +159,21 @@ impl ConvParams {
     }
 
     /// The sizes of a transposed convolution's output.
-    fn transposed_output_sizes(&self, input: &Tensor, weight: &Tensor) -> Result<DimVector> {
-        let (input_sizes, weight_sizes) = (input.sizes()?, weight.sizes()?);
-        let mut sizes = DimVector::from_slice(&[input_sizes[0], weight_sizes[1] * self.groups]);
+    fn transposed_output_sizes(&self, input: &Tensor, weight: &Tensor) -> Result<SizeVector<I>> {
+        let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
+        let mut sizes = SizeVector::new();
+        sizes.push(input_sizes[0].clone());
+        sizes.push(weight_sizes[1].sym_mul(&self.groups)?);
         for d in 0..self.stride.len() {
-            let size = (input_sizes[d + 2] - 1) * self.stride[d] - 2 * self.padding[d]
-                + self.dilation[d] * (weight_sizes[d + 2] - 1)
-                + self.output_padding[d]
-                + 1;
+            let size = input_sizes[d + 2]
+                .sym_sub(&I::ONE)?
+                .sym_mul(&self.stride[d])?
+                .sym_sub(&self.padding[d].sym_mul(&I::from(2))?)?
+                .sym_add(&self.dilation[d].sym_mul(&weight_sizes[d + 2].sym_sub(&I::ONE)?)?)?
+                .sym_add(&self.output_padding[d])?
+                .sym_add(&I::ONE)?;
             check!(
-                size > 0,
+                I::ONE.expect_le(&size)?,
                 "Given input size per channel: {:?}. Calculated output size per channel is too small ({size})",
                 &input_sizes[2..]
             );
@@ -155,15 +181,20 @@ impl ConvParams {
         }
         Ok(sizes)
     }
+
+    /// Stride, padding and dilation as arguments.
+    fn to_arguments(&self) -> [SymDimVector; 3] {
+        [&self.stride, &self.padding, &self.dilation].map(|values| I::to_sym_slice(values))
+    }
 }
 
-fn check_bias(bias: Option<&Tensor>, channels: i64, input: &Tensor) -> Result<()> {
+fn check_bias<I: SizeInt>(bias: Option<&Tensor>, channels: &I, input: &Tensor) -> Result<()> {
     if let Some(bias) = bias {
         check!(
-            bias.dim() == 1 && bias.sizes()? == [channels],
+            bias.dim() == 1 && I::sizes_of(bias)?[0].expect_eq(channels)?,
             "Given weight with {channels} output channels, expected bias to be 1-dimensional with {channels} elements, but \
              got bias of size {:?} instead",
-            bias.sizes()?
+            bias.sym_sizes()
         );
         check!(
             bias.dtype() == input.dtype(),
@@ -188,26 +219,59 @@ pub fn convolution(
     output_padding: &[SymInt],
     groups: &SymInt,
 ) -> Result<Tensor> {
+    with_sizes!(
+        [input, weight, bias, stride, padding, dilation, output_padding, groups]
+        convolve(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    )
+}
+
+#[allow(clippy::too_many_arguments)]
+fn convolve<I: SizeInt>(
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    stride: &[SymInt],
+    padding: &[SymInt],
+    dilation: &[SymInt],
+    transposed: bool,
+    output_padding: &[SymInt],
+    groups: &SymInt,
+) -> Result<Tensor> {
     let params =
-        ConvParams::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)?;
-    let (stride, padding) = (sym::sym_ints(&params.stride), sym::sym_ints(&params.padding));
-    let dilation = sym::sym_ints(&params.dilation);
+        ConvParams::<I>::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)?;
+    let [stride, padding, dilation] = params.to_arguments();
     if !transposed {
-        check_bias(bias, weight.sizes()?[0], input)?;
+        check_bias(bias, &I::sizes_of(weight)?[0], input)?;
         return at::_conv_forward(input, weight, bias, &stride, &padding, &dilation, groups);
     }
     let sizes = params.transposed_output_sizes(input, weight)?;
-    check_bias(bias, sizes[1], input)?;
-    let sym_sizes = sym::sym_ints(&sizes);
-    let output = at::_conv_input_backward(input, weight, &sym_sizes, &stride, &padding, &dilation, groups)?;
+    check_bias(bias, &sizes[1], input)?;
+    let sizes = I::to_sym_slice(&sizes);
+    let output = at::_conv_input_backward(input, weight, &sizes, &stride, &padding, &dilation, groups)?;
     match bias {
         None => Ok(output),
         Some(bias) => {
-            let mut shape = DimVector::from_elem(1, sizes.len());
-            shape[1] = sizes[1];
-            at::add_tensor(&output, &at::view(bias, &sym::sym_ints(&shape))?, &Scalar::Int(1))
+            let mut shape = SymDimVector::from_elem(SymInt::ONE, sizes.len());
+            shape[1] = sizes[1].clone();
+            at::add_tensor(&output, &at::view(bias, &shape)?, &Scalar::Int(1))
         }
     }
+}
+
+/// Stride, padding and dilation, checked, with one entry per spatial dimension.
+#[allow(clippy::too_many_arguments)]
+fn checked_arguments<I: SizeInt>(
+    input: &Tensor,
+    weight: &Tensor,
+    stride: &[SymInt],
+    padding: &[SymInt],
+    dilation: &[SymInt],
+    transposed: bool,
+    output_padding: &[SymInt],
+    groups: &SymInt,
+) -> Result<[SymDimVector; 3]> {
+    ConvParams::<I>::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+        .map(|params| params.to_arguments())
 }
 
 /// `aten::convolution_backward`
@@ -225,10 +289,10 @@ pub fn convolution_backward(
     groups: &SymInt,
     output_mask: &[bool],
 ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-    let params =
-        ConvParams::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)?;
-    let (stride, padding) = (sym::sym_ints(&params.stride), sym::sym_ints(&params.padding));
-    let dilation = sym::sym_ints(&params.dilation);
+    let [stride, padding, dilation] = with_sizes!(
+        [input, weight, stride, padding, dilation, output_padding, groups]
+        checked_arguments(input, weight, stride, padding, dilation, transposed, output_padding, groups)
+    )?;
     let wanted = |i: usize| output_mask.get(i).copied().unwrap_or(false);
     let grad_input = if !wanted(0) {
         None
@@ -280,7 +344,7 @@ fn batchify(input: &Tensor, spatial: i64, name: &str) -> Result<(Tensor, bool)> 
         "Expected {}D (unbatched) or {}D (batched) input to {name}, but got input of size: {:?}",
         spatial + 1,
         spatial + 2,
-        input.sizes()?
+        input.sym_sizes()
     );
     Ok((if batched { input.clone() } else { at::unsqueeze(input, 0)? }, batched))
 }
@@ -360,23 +424,25 @@ fn conv2d_same(
     groups: &SymInt,
 ) -> Result<Tensor> {
     check!(weight.dim() == 4, "conv2d(): expected a 4-dimensional weight, got {} dimensions", weight.dim());
-    let (stride, dilation) = (expand_param(stride, "stride", 2)?, expand_param(dilation, "dilation", 2)?);
-    check!(stride.iter().all(|&s| s == 1), "padding='same' is not supported for strided convolutions");
+    let stride: SymDimVector = expand_param(stride, "stride", 2)?;
+    let dilation: SymDimVector = expand_param(dilation, "dilation", 2)?;
+    check!(stride.iter().all(|s| *s == 1), "padding='same' is not supported for strided convolutions");
     let (mut input, batched) = batchify(input, 2, "conv2d")?;
-    let mut symmetric = DimVector::new();
+    let two = SymInt::from(2);
+    let mut symmetric = SymDimVector::new();
     for d in 0..2 {
-        let total = dilation[d].saturating_mul(weight.sizes()?[d + 2] - 1).max(0);
-        symmetric.push(total / 2);
-        if total % 2 == 1 {
-            let mut edge = DimVector::from_slice(input.sizes()?);
-            edge[d + 2] = 1;
+        let reach = weight.sym_size(d + 2)?.sym_sub(&SymInt::ONE)?;
+        let total = dilation[d as usize].sym_mul(&reach)?.sym_max(&SymInt::ZERO)?;
+        symmetric.push(total.sym_floordiv(&two)?);
+        if total.sym_mod(&two)?.guard_eq(&SymInt::ONE)? {
+            let mut edge = input.sym_sizes();
+            edge[d as usize + 2] = SymInt::ONE;
             let options = (Some(input.dtype()), Some(input.layout()), Some(input.device()));
-            let edge = at::zeros(&sym::sym_ints(&edge), options.0, options.1, options.2, None)?;
-            input = at::cat(&[input, edge], d as i64 + 2)?;
+            let edge = at::zeros(&edge, options.0, options.1, options.2, None)?;
+            input = at::cat(&[input, edge], d + 2)?;
         }
     }
-    let (stride, dilation) = (sym::sym_ints(&stride), sym::sym_ints(&dilation));
-    let output = at::conv2d(&input, weight, bias, &stride, &sym::sym_ints(&symmetric), &dilation, groups)?;
+    let output = at::conv2d(&input, weight, bias, &stride, &symmetric, &dilation, groups)?;
     if batched {
         Ok(output)
     } else {

@@ -1,11 +1,13 @@
 //! Composites of the `factory` family: tensors made from nothing, copies and casts.
 
 use c10::{
-    bail, check, compute_strides_for_memory_format, infer_dense_strides, Device, DimVector, Layout,
-    MemoryFormat, Result, Scalar, ScalarType, Storage, SymInt, Tensor, TensorOptions,
+    bail, check, compute_strides_for_memory_format, infer_dense_strides, infer_expand_geometry, Device,
+    Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, Storage, SymDimVector, SymInt, Tensor,
+    TensorOptions,
 };
 
 use crate::meta::factory::arange_length;
+use crate::sym::with_sizes;
 use crate::{at, sym};
 
 fn options(
@@ -33,11 +35,9 @@ pub fn empty_memory_format(
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
     check_pinning(pin_memory)?;
-    let size = sym::ints(size)?;
-    c10::check_sizes_nonnegative(&size)?;
     let options = options(dtype, layout, device, pin_memory);
     match memory_format {
-        None | Some(MemoryFormat::Contiguous) => iter::empty(&size, &options),
+        None | Some(MemoryFormat::Contiguous) => iter::empty(size, &options),
         Some(MemoryFormat::Preserve) => {
             bail!(
                 Runtime,
@@ -45,19 +45,17 @@ pub fn empty_memory_format(
             )
         }
         Some(format) => {
-            iter::empty_strided(&size, &compute_strides_for_memory_format(&size, format)?, &options)
+            iter::empty_strided(size, &compute_strides_for_memory_format(size, format)?, &options)
         }
     }
 }
 
 /// `aten::empty.out`
 pub fn empty_out(size: &[SymInt], memory_format: Option<MemoryFormat>, out: &Tensor) -> Result<Tensor> {
-    let size = sym::ints(size)?;
-    c10::check_sizes_nonnegative(&size)?;
     match memory_format {
-        None | Some(MemoryFormat::Contiguous) => iter::resize_impl(out, &size, None)?,
+        None | Some(MemoryFormat::Contiguous) => iter::resize_impl(out, size, None)?,
         Some(format) => {
-            iter::resize_impl(out, &size, Some(&compute_strides_for_memory_format(&size, format)?))?
+            iter::resize_impl(out, size, Some(&compute_strides_for_memory_format(size, format)?))?
         }
     }
     Ok(out.clone())
@@ -73,16 +71,17 @@ pub fn empty_strided(
     pin_memory: Option<bool>,
 ) -> Result<Tensor> {
     check_pinning(pin_memory)?;
-    let (size, stride) = (sym::ints(size)?, sym::ints(stride)?);
     check!(
         size.len() == stride.len(),
         "mismatch in length of strides and shape: sizes {size:?}, strides {stride:?}"
     );
-    check!(
-        stride.iter().all(|&s| s >= 0),
-        "empty_strided: Negative strides are not supported at the moment, got strides: {stride:?}"
-    );
-    iter::empty_strided(&size, &stride, &options(dtype, layout, device, pin_memory))
+    for step in stride {
+        check!(
+            step.expect_nonnegative()?,
+            "empty_strided: Negative strides are not supported at the moment, got strides: {stride:?}"
+        );
+    }
+    iter::empty_strided(size, stride, &options(dtype, layout, device, pin_memory))
 }
 
 /// `aten::empty_like`
@@ -102,17 +101,20 @@ pub fn empty_like(
             if self_.is_contiguous() {
                 return at::empty_memory_format(&sizes, dtype, layout, device, pin_memory, None);
             }
-            let strides = preserved_strides(self_)?;
-            at::empty_strided(&sizes, &sym::sym_ints(&strides), dtype, layout, device, pin_memory)
+            let strides = with_sizes!([self_] preserved_strides(self_))?;
+            at::empty_strided(&sizes, &strides, dtype, layout, device, pin_memory)
         }
         format => at::empty_memory_format(&sizes, dtype, layout, device, pin_memory, Some(format)),
     }
 }
 
 /// The strides of a copy: the same where they are dense, else dense in the same order.
-fn preserved_strides(self_: &Tensor) -> Result<DimVector> {
-    let (sizes, strides) = (sym::sizes_of(self_)?, sym::strides_of(self_)?);
-    Ok(if self_.is_non_overlapping_and_dense() { strides } else { infer_dense_strides(&sizes, &strides) })
+fn preserved_strides<I: SizeInt>(self_: &Tensor) -> Result<SymDimVector> {
+    let strides = I::strides_of(self_)?;
+    if self_.is_non_overlapping_and_dense() {
+        return Ok(I::to_sym_slice(&strides));
+    }
+    Ok(I::to_sym_slice(&infer_dense_strides(&I::sizes_of(self_)?, &strides)?))
 }
 
 /// `aten::new_empty`
@@ -295,7 +297,7 @@ pub fn arange_start_step(
     let integral = [start, end, step].iter().all(|scalar| scalar.is_integral(true));
     let dtype = dtype.unwrap_or(if integral { ScalarType::Long } else { c10::get_default_dtype() });
     // Refused before anything is allocated.
-    arange_length(start, end, step)?;
+    arange_length::<SymInt>(start, end, step)?;
     let out = at::empty_memory_format(&[SymInt::from(0_i64)], Some(dtype), layout, device, pin_memory, None)?;
     at::arange_start_out(start, end, step, &out)
 }
@@ -380,8 +382,8 @@ pub fn eye_m(
     device: Option<Device>,
     pin_memory: Option<bool>,
 ) -> Result<Tensor> {
-    check!(n.guard_int()? >= 0, "n must be greater or equal to 0, got {n}");
-    check!(m.guard_int()? >= 0, "m must be greater or equal to 0, got {m}");
+    check!(n.expect_nonnegative()?, "n must be greater or equal to 0, got {n}");
+    check!(m.expect_nonnegative()?, "m must be greater or equal to 0, got {m}");
     let result = at::zeros(&[n.clone(), m.clone()], dtype, layout, device, pin_memory)?;
     at::fill__scalar(&at::diagonal(&result, 0, 0, 1)?, &Scalar::Int(1))?;
     Ok(result)
@@ -397,7 +399,7 @@ pub fn copy_(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor>
     }
     if self_.is_meta() {
         // Nothing to move, but the shapes have to fit.
-        c10::infer_expand_geometry(src.sizes()?, src.strides()?, self_.sizes()?)?;
+        infer_expand_geometry(&src.sym_sizes(), &src.sym_strides(), &self_.sym_sizes())?;
         return Ok(self_.clone());
     }
     if self_.is_cpu() && src.is_cpu() {
@@ -455,7 +457,7 @@ fn apply_lazy_bits(self_: &Tensor, src: &Tensor) -> Result<()> {
 
 /// The same memory read as it is.
 fn without_lazy_bits(tensor: &Tensor) -> Result<Tensor> {
-    let plain = crate::view::alias(tensor)?;
+    let plain = crate::view::alias::<i64>(tensor)?;
     plain.set_conj(false);
     plain.set_neg(false);
     Ok(plain)
@@ -583,17 +585,16 @@ pub fn type_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
 
 /// `aten::resize_`
 pub fn resize_(self_: &Tensor, size: &[SymInt], memory_format: Option<MemoryFormat>) -> Result<Tensor> {
-    let size = sym::ints(size)?;
     check!(
-        !self_.requires_grad() || !self_.is_leaf() || self_.sizes()? == &*size,
+        !self_.requires_grad() || !self_.is_leaf() || *self_.sym_sizes() == *size,
         "cannot resize variables that require grad"
     );
     let strides = match memory_format {
         None | Some(MemoryFormat::Contiguous) => None,
         Some(MemoryFormat::Preserve) => bail!(Runtime, "Unsupported memory format: preserve"),
-        Some(format) => Some(compute_strides_for_memory_format(&size, format)?),
+        Some(format) => Some(compute_strides_for_memory_format(size, format)?),
     };
-    iter::resize_impl(self_, &size, strides.as_deref())?;
+    iter::resize_impl(self_, size, strides.as_deref())?;
     Ok(self_.clone())
 }
 
@@ -605,9 +606,6 @@ pub fn set__source_storage_storage_offset(
     size: &[SymInt],
     stride: &[SymInt],
 ) -> Result<Tensor> {
-    let offset = storage_offset.guard_int()?;
-    let size = sym::ints(size)?;
-    let stride = if stride.is_empty() { c10::compute_contiguous_strides(&size) } else { sym::ints(stride)? };
     check!(
         source.device() == self_.device(),
         "Attempted to set the storage of a tensor on device \"{}\" to a storage on different device \"{}\".  This is no \
@@ -615,6 +613,12 @@ pub fn set__source_storage_storage_offset(
         self_.device(),
         source.device()
     );
+    if self_.is_meta() {
+        return set_without_memory(self_, source, storage_offset, size, stride);
+    }
+    let offset = storage_offset.guard_int()?;
+    let size = sym::ints(size)?;
+    let stride = if stride.is_empty() { c10::compute_contiguous_strides(&size) } else { sym::ints(stride)? };
     let needed = c10::compute_storage_nbytes(&size, &stride, self_.item_size(), offset)?;
     if needed > source.nbytes() && source.is_resizable() {
         source.resize(needed)?;
@@ -625,6 +629,29 @@ pub fn set__source_storage_storage_offset(
     unsafe {
         self_.set_storage(Some(source.clone()));
         self_.set_sizes_and_strides(&size, &stride, Some(offset))?;
+    }
+    Ok(self_.clone())
+}
+
+/// `set_` on the Meta device, whose sizes may be symbolic.
+fn set_without_memory(
+    self_: &Tensor,
+    source: &Storage,
+    offset: &SymInt,
+    size: &[SymInt],
+    stride: &[SymInt],
+) -> Result<Tensor> {
+    let stride =
+        if stride.is_empty() { c10::contiguous_strides_of(size)? } else { SymDimVector::from(stride) };
+    let needed = c10::sym_compute_storage_nbytes(size, &stride, self_.item_size(), offset)?;
+    if source.is_resizable() && !needed.guard_le(&source.sym_nbytes())? {
+        source.set_sym_nbytes(needed)?;
+    }
+    c10::check_in_bounds_for_symbolic_storage(size, &stride, offset, self_.dtype(), source)?;
+    // SAFETY: the caller of an in-place operator has exclusive logical access, and there is no memory to reach.
+    unsafe {
+        self_.set_storage(Some(source.clone()));
+        self_.set_sym_sizes_and_strides(size, &stride, Some(offset))?;
     }
     Ok(self_.clone())
 }
@@ -651,7 +678,7 @@ pub fn set__source_tensor(self_: &Tensor, source: &Tensor) -> Result<Tensor> {
 
 /// `aten::item`
 pub fn item(self_: &Tensor) -> Result<Scalar> {
-    let numel = self_.numel()?;
-    check!(numel == 1, "a Tensor with {numel} elements cannot be converted to Scalar");
+    let numel = self_.sym_numel();
+    check!(numel.guard_eq(&SymInt::ONE)?, "a Tensor with {numel} elements cannot be converted to Scalar");
     at::_local_scalar_dense(self_)
 }

@@ -2,7 +2,7 @@
 
 use c10::{check, check_index, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, Tensor};
 
-use crate::{at, sym};
+use crate::at;
 
 /// `aten::index_put`
 pub fn index_put(
@@ -37,9 +37,10 @@ pub fn masked_fill__tensor(self_: &Tensor, mask: &Tensor, value: &Tensor) -> Res
 
 /// A copy of `self` over the shape that it and the mask broadcast to.
 fn broadcast_copy(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let sizes = infer_broadcast_size(self_.sizes()?, mask.sizes()?)?;
-    let expanded = at::expand(self_, &sym::sym_ints(&sizes), false)?;
-    let format = if self_.sizes()? == &*sizes { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
+    let own = self_.sym_sizes();
+    let sizes = infer_broadcast_size(&own, &mask.sym_sizes())?;
+    let expanded = at::expand(self_, &sizes, false)?;
+    let format = if own == sizes { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
     at::clone(&expanded, Some(format))
 }
 
@@ -56,7 +57,7 @@ pub fn masked_fill_tensor(self_: &Tensor, mask: &Tensor, value: &Tensor) -> Resu
 /// `aten::masked_select`
 pub fn masked_select(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
     check!(mask.dtype() == ScalarType::Bool, "masked_select: expected BoolTensor for mask");
-    let sizes = sym::sym_ints(&infer_broadcast_size(self_.sizes()?, mask.sizes()?)?);
+    let sizes = infer_broadcast_size(&self_.sym_sizes(), &mask.sym_sizes())?;
     let mask = at::expand(mask, &sizes, false)?;
     let self_ = at::expand(self_, &sizes, false)?;
     if self_.dim() == 0 {

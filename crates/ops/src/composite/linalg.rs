@@ -1,8 +1,12 @@
 //! Composites of the `linalg` family: products of any rank, in terms of matrix products.
 
-use c10::{check, infer_broadcast_size, DimVector, Result, Scalar, SymInt, Tensor};
+use c10::{
+    check, infer_broadcast_size, sym_multiply_integers, Result, Scalar, SizeInt, SizeVector, SymDimVector,
+    Tensor,
+};
 
-use crate::{at, sym};
+use crate::at;
+use crate::sym::{is_empty, with_sizes};
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -14,13 +18,13 @@ pub fn mv(self_: &Tensor, vec: &Tensor) -> Result<Tensor> {
         self_.dim(),
         vec.dim()
     );
+    let (sizes, length) = (self_.sym_sizes(), vec.sym_size(0)?);
     check!(
-        self_.sizes()?[1] == vec.sizes()?[0],
-        "size mismatch, got input ({}), mat ({}x{}), vec ({})",
-        self_.sizes()?[0],
-        self_.sizes()?[0],
-        self_.sizes()?[1],
-        vec.sizes()?[0]
+        sizes[1].expect_eq(&length)?,
+        "size mismatch, got input ({}), mat ({}x{}), vec ({length})",
+        sizes[0],
+        sizes[0],
+        sizes[1]
     );
     at::squeeze_dim(&at::mm(self_, &at::unsqueeze(vec, 1)?)?, 1)
 }
@@ -44,24 +48,29 @@ pub fn matmul(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
         (2, 1) => at::mv(self_, other),
         (1, 2) => at::squeeze_dim(&at::mm(&at::unsqueeze(self_, 0)?, other)?, 0),
         (2, 2) => at::mm(self_, other),
-        _ if should_fold(self_, other)? => folded(self_, other),
-        _ => batched(self_, other),
+        _ if with_sizes!([self_, other] should_fold(self_, other))? => folded(self_, other),
+        _ => with_sizes!([self_, other] batched(self_, other)),
     }
 }
 
 /// Whether the batch can be folded into the rows of one matrix product: one side is at most a matrix, and folding
 /// the other needs no copy (or the batch is not worth one product each).
-fn should_fold(a: &Tensor, b: &Tensor) -> Result<bool> {
+fn should_fold<I: SizeInt>(a: &Tensor, b: &Tensor) -> Result<bool> {
     let (large, small) = if a.dim() >= b.dim() { (a, b) } else { (b, a) };
     if large.dim() < 3 || small.dim() > 2 {
         return Ok(false);
     }
-    if small.requires_grad() || small.dim() == 1 || large.numel()? == 0 {
+    if small.requires_grad() || small.dim() == 1 || is_empty(large)? {
         return Ok(true);
     }
     // The batch dimensions of the larger side must walk memory as one.
-    let (sizes, strides) = (large.sizes()?, large.strides()?);
-    Ok((0..sizes.len() - 2).all(|d| strides[d] == strides[d + 1].saturating_mul(sizes[d + 1])))
+    let (sizes, strides) = (I::sizes_of(large)?, I::strides_of(large)?);
+    for d in 0..sizes.len() - 2 {
+        if !strides[d].guard_eq(&strides[d + 1].stride_mul(&sizes[d + 1])?)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -72,17 +81,15 @@ fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     } else {
         (a.clone(), b.clone())
     };
-    let sizes = DimVector::from_slice(left.sizes()?);
-    let inner = sizes[sizes.len() - 1];
-    let rows: i64 = sizes[..sizes.len() - 1].iter().product();
-    let mut out = DimVector::from_slice(&sizes[..sizes.len() - 1]);
-    let flat = at::reshape(&left, &[SymInt::from(rows), SymInt::from(inner)])?;
+    let mut out = left.sym_sizes();
+    let Some(inner) = out.pop() else { return at::mm(&left, &right) };
+    let flat = at::reshape(&left, &[sym_multiply_integers(&out)?, inner])?;
     if right.dim() == 1 {
-        return at::_unsafe_view(&at::mv(&flat, &right)?, &sym::sym_ints(&out));
+        return at::_unsafe_view(&at::mv(&flat, &right)?, &out);
     }
     let product = at::mm(&flat, &right)?;
-    out.push(right.sizes()?[1]);
-    let product = at::_unsafe_view(&product, &sym::sym_ints(&out))?;
+    out.push(right.sym_size(1)?);
+    let product = at::_unsafe_view(&product, &out)?;
     if transposed {
         transpose_last(&product)
     } else {
@@ -94,32 +101,32 @@ fn transpose_last(tensor: &Tensor) -> Result<Tensor> {
     at::transpose_int(tensor, -1, -2)
 }
 
-fn batched(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+fn batched<I: SizeInt>(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (vector_left, vector_right) = (a.dim() == 1, b.dim() == 1);
     let a = if vector_left { at::unsqueeze(a, 0)? } else { a.clone() };
     let b = if vector_right { at::unsqueeze(b, 1)? } else { b.clone() };
-    let (a_sizes, b_sizes) = (DimVector::from_slice(a.sizes()?), DimVector::from_slice(b.sizes()?));
+    let (a_sizes, b_sizes) = (I::sizes_of(&a)?, I::sizes_of(&b)?);
     let (a_batch, a_matrix) = a_sizes.split_at(a_sizes.len() - 2);
     let (b_batch, b_matrix) = b_sizes.split_at(b_sizes.len() - 2);
     let batch = infer_broadcast_size(a_batch, b_batch)?;
-    let count: i64 = batch.iter().product();
-    let product =
-        at::bmm(&flatten_batch(&a, &batch, a_matrix, count)?, &flatten_batch(&b, &batch, b_matrix, count)?)?;
+    let product = at::bmm(&flatten_batch(&a, &batch, a_matrix)?, &flatten_batch(&b, &batch, b_matrix)?)?;
     let mut out = batch;
     if !vector_left {
-        out.push(a_matrix[0]);
+        out.push(a_matrix[0].clone());
     }
     if !vector_right {
-        out.push(b_matrix[1]);
+        out.push(b_matrix[1].clone());
     }
-    at::_unsafe_view(&product, &sym::sym_ints(&out))
+    at::_unsafe_view(&product, &I::to_sym_slice(&out))
 }
 
-fn flatten_batch(tensor: &Tensor, batch: &[i64], matrix: &[i64], count: i64) -> Result<Tensor> {
-    let mut expanded = DimVector::from_slice(batch);
-    expanded.extend_from_slice(matrix);
-    let expanded = at::expand(tensor, &sym::sym_ints(&expanded), false)?;
-    at::reshape(&expanded, &sym::sym_ints(&[count, matrix[0], matrix[1]]))
+fn flatten_batch<I: SizeInt>(tensor: &Tensor, batch: &[I], matrix: &[I]) -> Result<Tensor> {
+    let mut expanded: SizeVector<I> = I::to_vector(batch);
+    expanded.extend(matrix.iter().cloned());
+    let mut flat: SymDimVector = SymDimVector::new();
+    flat.push(sym_multiply_integers(&I::to_sym_slice(batch))?);
+    flat.extend(matrix.iter().map(I::to_sym));
+    at::reshape(&at::expand(tensor, &I::to_sym_slice(&expanded), false)?, &flat)
 }
 
 /// `aten::linear`
@@ -138,11 +145,11 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
         return at::addmm(bias, input, &transposed, &ONE, &ONE);
     }
     if input.dim() == 3 && weight.dim() == 2 && bias.dim() == 1 && input.is_contiguous() {
-        let sizes = DimVector::from_slice(input.sizes()?);
-        let flat = at::view(input, &sym::sym_ints(&[sizes[0] * sizes[1], sizes[2]]))?;
-        let product = at::addmm(bias, &flat, &transposed, &ONE, &ONE)?;
-        let features = product.sizes()?[1];
-        return at::view(&product, &sym::sym_ints(&[sizes[0], sizes[1], features]));
+        let mut sizes = input.sym_sizes();
+        let rows = sizes[0].sym_mul(&sizes[1])?;
+        let product = at::addmm(bias, &at::view(input, &[rows, sizes[2].clone()])?, &transposed, &ONE, &ONE)?;
+        sizes[2] = product.sym_size(1)?;
+        return at::view(&product, &sizes);
     }
     at::add_tensor(&at::matmul(input, &transposed)?, bias, &ONE)
 }

@@ -1,6 +1,6 @@
 //! Composites of the `loss` family. `reduction` is 0 none, 1 mean, 2 sum.
 
-use c10::{check, check_value, DimVector, Result, Scalar, SymInt, Tensor};
+use c10::{check, check_value, Result, Scalar, SizeInt, SymDimVector, SymFloat, SymInt, Tensor};
 
 use crate::{at, sym};
 
@@ -37,28 +37,30 @@ pub fn nll_loss_nd(
     ignore_index: &SymInt,
 ) -> Result<Tensor> {
     check_value!(self_.dim() >= 1, "Expected 1 or more dimensions (got {})", self_.dim());
-    let sizes = DimVector::from_slice(self_.sizes()?);
-    let target_sizes = DimVector::from_slice(target.sizes()?);
+    let (sizes, target_sizes) = (self_.sym_sizes(), target.sym_sizes());
     if self_.dim() != 1 {
         check_value!(
-            target_sizes.first() == Some(&sizes[0]),
+            target_sizes.first().map_or(Ok(false), |size| size.expect_eq(&sizes[0]))?,
             "Expected input batch_size ({}) to match target batch_size ({}).",
             sizes[0],
-            target_sizes.first().copied().unwrap_or(1)
+            target_sizes.first().unwrap_or(&SymInt::ONE)
         );
     }
     if self_.dim() <= 2 {
         return at::nll_loss(self_, target, weight, reduction, ignore_index);
     }
-    let mut expected = DimVector::from_slice(&sizes[..1]);
-    expected.extend_from_slice(&sizes[2..]);
-    check!(target_sizes == expected, "Expected target size {expected:?}, got {target_sizes:?}");
+    let mut expected = SymDimVector::from(&sizes[..1]);
+    expected.extend(sizes[2..].iter().cloned());
+    check!(
+        SymInt::expect_same(&target_sizes, &expected)?,
+        "Expected target size {expected:?}, got {target_sizes:?}"
+    );
     // Every position is a row of its own, with the classes last.
-    let rows = at::reshape(&at::movedim_int(self_, 1, -1)?, &sym::sym_ints(&[-1, sizes[1]]))?;
-    let loss =
-        at::nll_loss(&rows, &at::reshape(target, &sym::sym_ints(&[-1]))?, weight, reduction, ignore_index)?;
+    let flat = SymInt::from(-1);
+    let rows = at::reshape(&at::movedim_int(self_, 1, -1)?, &[flat.clone(), sizes[1].clone()])?;
+    let loss = at::nll_loss(&rows, &at::reshape(target, &[flat])?, weight, reduction, ignore_index)?;
     if reduction == 0 {
-        return at::view(&loss, &sym::sym_ints(&expected));
+        return at::view(&loss, &expected);
     }
     Ok(loss)
 }
@@ -77,14 +79,14 @@ pub fn cross_entropy_loss(
         "label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
     );
     let class_dim = if self_.dim() == 1 { 0 } else { 1 };
-    if self_.sizes()? == target.sizes()? {
+    if sym::same_sizes(self_, target)? {
         return with_probabilities(self_, target, weight, reduction, ignore_index, label_smoothing);
     }
     check!(
         target.dim() < self_.dim().max(1) || target.dtype().is_integral(true),
         "cross_entropy(): expected class indices of shape [N, ...] or probabilities of the input's shape {:?}, got {:?}",
-        self_.sizes()?,
-        target.sizes()?
+        self_.sym_sizes(),
+        target.sym_sizes()
     );
     let input = at::log_softmax_int(self_, class_dim, Some(self_.dtype()))?;
     if label_smoothing > 0.0 {
@@ -95,9 +97,9 @@ pub fn cross_entropy_loss(
 
 /// A class weight shaped to multiply a tensor whose classes are `class_dim`.
 fn broadcast_weight(weight: &Tensor, ndim: i64, class_dim: i64) -> Result<Tensor> {
-    let mut shape = DimVector::from_elem(1, ndim.max(1) as usize);
-    shape[class_dim as usize] = weight.numel()?;
-    at::view(weight, &sym::sym_ints(&shape))
+    let mut shape = SymDimVector::from_elem(SymInt::ONE, ndim.max(1) as usize);
+    shape[class_dim as usize] = weight.sym_numel();
+    at::view(weight, &shape)
 }
 
 /// The target is a probability per class.
@@ -110,21 +112,22 @@ fn with_probabilities(
     label_smoothing: f64,
 ) -> Result<Tensor> {
     let class_dim = if self_.dim() == 1 { 0 } else { 1 };
-    let n_classes = self_.size(class_dim)?;
+    let n_classes = self_.sym_size(class_dim)?;
     check!(
         target.is_floating_point(),
         "Expected floating point type for target with class probabilities, got {}",
         target.dtype().short_name()
     );
     check!(ignore_index.guard_int()? < 0, "ignore_index is not supported for floating point target");
+    let fits = |w: &Tensor| Ok::<bool, c10::Error>(w.dim() == 1 && w.sym_numel().expect_eq(&n_classes)?);
     check!(
-        weight.is_none_or(|w| w.dim() == 1 && w.sizes().is_ok_and(|s| s == [n_classes])),
+        weight.map_or(Ok(true), fits)?,
         "cross_entropy: weight tensor should be defined either for all {n_classes} classes or no classes"
     );
     let input = at::log_softmax_int(self_, class_dim, Some(self_.dtype()))?;
     let target = if label_smoothing > 0.0 {
         let scaled = at::mul_scalar(target, &Scalar::Float(1.0 - label_smoothing))?;
-        at::add_scalar(&scaled, &Scalar::Float(label_smoothing / n_classes as f64), &ONE)?
+        at::add_scalar(&scaled, &share_of_each(label_smoothing, &n_classes)?, &ONE)?
     } else {
         target.clone()
     };
@@ -134,12 +137,20 @@ fn with_probabilities(
     }
     match reduction {
         MEAN => {
-            let count = if self_.dim() == 1 { 1 } else { self_.numel()? / n_classes.max(1) };
-            at::div_scalar(&at::neg(&at::sum(&products, None)?)?, &Scalar::Int(count))
+            let classes = n_classes.sym_max(&SymInt::ONE)?;
+            let rows =
+                if self_.dim() == 1 { SymInt::ONE } else { self_.sym_numel().sym_floordiv(&classes)? };
+            at::div_scalar(&at::neg(&at::sum(&products, None)?)?, &sym::scalar(&rows))
         }
         SUM => at::neg(&at::sum(&products, None)?),
         _ => at::neg(&at::sum_dim_intlist(&products, Some(&[class_dim]), false, None)?),
     }
+}
+
+/// `whole / count`, symbolic where the count is.
+fn share_of_each(whole: f64, count: &SymInt) -> Result<Scalar> {
+    let share = SymFloat::from(whole).sym_truediv(&count.to_sym_float()?)?;
+    Ok(share.maybe_as_float().map_or(Scalar::SymFloat(share), Scalar::Float))
 }
 
 /// Part of the weight of each label is spread over all classes.
@@ -152,7 +163,7 @@ fn with_smoothing(
     label_smoothing: f64,
     class_dim: i64,
 ) -> Result<Tensor> {
-    let n_classes = input.size(class_dim)?;
+    let n_classes = input.sym_size(class_dim)?;
     let hard = at::nll_loss_nd(input, target, weight, reduction, ignore_index)?;
     let spread = match weight {
         Some(weight) => at::mul_tensor(input, &broadcast_weight(weight, input.dim(), class_dim)?)?,
@@ -167,7 +178,7 @@ fn with_smoothing(
         _ => spread,
     };
     let hard = at::mul_scalar(&hard, &Scalar::Float(1.0 - label_smoothing))?;
-    at::add_tensor(&hard, &at::mul_scalar(&spread, &Scalar::Float(label_smoothing / n_classes as f64))?, &ONE)
+    at::add_tensor(&hard, &at::mul_scalar(&spread, &share_of_each(label_smoothing, &n_classes)?)?, &ONE)
 }
 
 /// What a mean divides by: the weights, or the number, of the targets that are not ignored.
@@ -198,6 +209,11 @@ pub fn mse_loss_backward(
     reduction: i64,
 ) -> Result<Tensor> {
     let difference = at::sub_tensor(self_, target, &ONE)?;
-    let norm = if reduction == MEAN { 2.0 / difference.numel()?.max(1) as f64 } else { 2.0 };
-    at::mul_tensor(&at::mul_scalar(&difference, &Scalar::Float(norm))?, grad_output)
+    let norm = if reduction == MEAN {
+        let count = difference.sym_numel().sym_max(&SymInt::ONE)?;
+        share_of_each(2.0, &count)?
+    } else {
+        Scalar::Float(2.0)
+    };
+    at::mul_tensor(&at::mul_scalar(&difference, &norm)?, grad_output)
 }

@@ -1,17 +1,27 @@
 //! Composites of the `random` family.
 
-use c10::{check, Device, Generator, Layout, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
+use c10::{
+    check, Device, Generator, Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, SymInt, Tensor,
+};
 
 use crate::{at, sym};
 
 /// `aten::bernoulli`
 pub fn bernoulli(self_: &Tensor, generator: Option<&Generator>) -> Result<Tensor> {
-    at::bernoulli__tensor(&at::empty_like(self_, None, None, None, None, None)?, self_, generator)
+    at::bernoulli__tensor(
+        &at::empty_like(self_, None, None, None, None, Some(MemoryFormat::Contiguous))?,
+        self_,
+        generator,
+    )
 }
 
 /// `aten::bernoulli.p`
 pub fn bernoulli_p(self_: &Tensor, p: f64, generator: Option<&Generator>) -> Result<Tensor> {
-    at::bernoulli__float(&at::empty_like(self_, None, None, None, None, None)?, p, generator)
+    at::bernoulli__float(
+        &at::empty_like(self_, None, None, None, None, Some(MemoryFormat::Contiguous))?,
+        p,
+        generator,
+    )
 }
 
 /// `aten::random_.to`
@@ -296,7 +306,7 @@ pub fn randperm_generator(
     device: Option<Device>,
     pin_memory: Option<bool>,
 ) -> Result<Tensor> {
-    check!(n.guard_int()? >= 0, "n must be non-negative, got{n}");
+    check!(n.expect_nonnegative()?, "n must be non-negative, got{n}");
     let dtype = Some(dtype.unwrap_or(ScalarType::Long));
     let out = at::empty_memory_format(std::slice::from_ref(n), dtype, layout, device, pin_memory, None)?;
     at::randperm_generator_out(n, generator, &out)
@@ -304,7 +314,7 @@ pub fn randperm_generator(
 
 fn check_std(std: &Tensor) -> Result<()> {
     check!(!std.is_complex(), "normal expects standard deviation to be non-complex");
-    if std.numel()? > 0 && !std.is_meta() {
+    if !std.is_meta() && std.numel()? > 0 {
         let lowest = at::item(&at::min(std)?)?;
         check!(lowest.to_f64()? >= 0.0, "normal expects all elements of std >= 0.0");
     }
@@ -312,9 +322,8 @@ fn check_std(std: &Tensor) -> Result<()> {
 }
 
 /// Standard normal draws of a shape, in the dtype of `like`.
-fn standard(like: &Tensor, sizes: &[i64], generator: Option<&Generator>) -> Result<Tensor> {
-    let shape = sym::sym_ints(sizes);
-    let out = at::empty_memory_format(&shape, Some(like.dtype()), None, Some(like.device()), None, None)?;
+fn standard(like: &Tensor, sizes: &[SymInt], generator: Option<&Generator>) -> Result<Tensor> {
+    let out = at::empty_memory_format(sizes, Some(like.dtype()), None, Some(like.device()), None, None)?;
     at::normal_(&out, 0.0, 1.0, generator)
 }
 
@@ -327,14 +336,14 @@ pub fn normal_tensor_float(mean: &Tensor, std: f64, generator: Option<&Generator
 /// `aten::normal.float_Tensor`
 pub fn normal_float_tensor(mean: f64, std: &Tensor, generator: Option<&Generator>) -> Result<Tensor> {
     check_std(std)?;
-    let draws = standard(std, std.sizes()?, generator)?;
+    let draws = standard(std, &std.sym_sizes(), generator)?;
     at::add__scalar(&at::mul__tensor(&draws, std)?, &Scalar::Float(mean), &Scalar::Int(1))
 }
 
 /// `aten::normal.Tensor_Tensor`
 pub fn normal_tensor_tensor(mean: &Tensor, std: &Tensor, generator: Option<&Generator>) -> Result<Tensor> {
     check_std(std)?;
-    let sizes = c10::infer_broadcast_size(mean.sizes()?, std.sizes()?)?;
+    let sizes = c10::infer_broadcast_size(&mean.sym_sizes(), &std.sym_sizes())?;
     let draws = standard(mean, &sizes, generator)?;
     at::add__tensor(&at::mul__tensor(&draws, std)?, mean, &Scalar::Int(1))
 }
@@ -373,7 +382,7 @@ fn dropout_noise(input: &Tensor, p: f64) -> Result<Tensor> {
 /// `aten::dropout`
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     check_probability(p)?;
-    if p == 0.0 || !train || input.numel()? == 0 {
+    if p == 0.0 || !train || sym::is_empty(input)? {
         return Ok(input.clone());
     }
     if p == 1.0 {
@@ -385,7 +394,7 @@ pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
 /// `aten::dropout_`
 pub fn dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     check_probability(p)?;
-    if p == 0.0 || !train || self_.numel()? == 0 {
+    if p == 0.0 || !train || sym::is_empty(self_)? {
         return Ok(self_.clone());
     }
     if p == 1.0 {
@@ -399,7 +408,7 @@ pub fn native_dropout(input: &Tensor, p: f64, train: Option<bool>) -> Result<(Te
     let bools = |fill: bool| {
         at::full_like(input, &Scalar::Bool(fill), Some(ScalarType::Bool), None, None, None, None)
     };
-    if input.numel()? == 0 {
+    if sym::is_empty(input)? {
         return Ok((input.clone(), at::empty_like(input, Some(ScalarType::Bool), None, None, None, None)?));
     }
     if !train.unwrap_or(true) {

@@ -1,7 +1,11 @@
 //! Composites of the `reduce` family.
 
-use c10::{check, is_expandable_to, DimVector, Result, Scalar, ScalarType, SymInt, Tensor};
+use c10::{
+    check, is_expandable_to, sym_multiply_integers, DimVector, Result, ScalarType, SizeInt, SymDimVector,
+    SymInt, Tensor,
+};
 
+use crate::sym::with_sizes;
 use crate::{at, sym};
 
 /// `aten::sum`
@@ -11,25 +15,34 @@ pub fn sum(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
 
 /// `aten::sum_to_size`
 pub fn sum_to_size(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
-    let target = sym::ints(size)?;
-    let sizes = sym::sizes_of(self_)?;
-    check!(is_expandable_to(&target, &sizes), "size {{{target:?}}} is not expandable to size {{{sizes:?}}}.");
+    with_sizes!([self_, size] checked_sum_to(self_, size))
+}
+
+fn checked_sum_to<I: SizeInt>(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+    let (target, sizes) = (I::from_sym_slice(size)?, I::sizes_of(self_)?);
+    check!(
+        is_expandable_to(&target, &sizes)?,
+        "size {{{target:?}}} is not expandable to size {{{:?}}}.",
+        &sizes[..]
+    );
     sum_to(self_, &target)
 }
 
 /// Sums the dimensions that broadcasting `shape` to the tensor's shape added or stretched.
-pub fn sum_to(self_: &Tensor, shape: &[i64]) -> Result<Tensor> {
-    let sizes = sym::sizes_of(self_)?;
-    if *sizes == *shape {
-        return Ok(self_.clone());
-    }
+fn sum_to<I: SizeInt>(self_: &Tensor, shape: &[I]) -> Result<Tensor> {
+    let sizes = I::sizes_of(self_)?;
+    // In this order: a sum of small integers is int64 even where there is nothing to add.
     if shape.is_empty() {
         return at::sum(self_, None);
     }
+    if sizes[..] == *shape {
+        return Ok(self_.clone());
+    }
     let leading = sizes.len() - shape.len();
     let mut dims: DimVector = (0..leading as i64).collect();
-    for (dim, &size) in sizes.iter().enumerate().skip(leading) {
-        if shape[dim - leading] == 1 && size != 1 {
+    for (dim, size) in sizes.iter().enumerate().skip(leading) {
+        let target = &shape[dim - leading];
+        if target != size && target.is_one()? && !size.is_one()? {
             dims.push(dim as i64);
         }
     }
@@ -38,7 +51,7 @@ pub fn sum_to(self_: &Tensor, shape: &[i64]) -> Result<Tensor> {
     if leading == 0 {
         return Ok(summed);
     }
-    at::view(&summed, &sym::sym_ints(shape))
+    at::view(&summed, &I::to_sym_slice(shape))
 }
 
 /// `aten::mean`
@@ -60,16 +73,12 @@ pub fn mean_dim(
         "mean(): could not infer output dtype. {what} must be either a floating point or complex dtype. Got: {}",
         computed.short_name()
     );
-    let sizes = sym::sizes_of(self_)?;
     let mask = iter::make_dim_mask(dim, self_.dim(), false)?;
-    let count: i64 = sizes
-        .iter()
-        .enumerate()
-        .filter(|(d, _)| *d < 64 && mask & (1 << d) != 0)
-        .map(|(_, &size)| size)
-        .product();
+    let sizes = self_.sym_sizes();
+    let reduced = sizes.into_iter().enumerate().filter(|(d, _)| *d < 64 && mask & (1 << d) != 0);
+    let count = sym_multiply_integers(&reduced.map(|(_, size)| size).collect::<SymDimVector>())?;
     let total = at::sum_dim_intlist(self_, dim, keepdim, Some(computed))?;
-    at::div__scalar(&total, &Scalar::Int(count))
+    at::div__scalar(&total, &sym::scalar(&count))
 }
 
 /// `aten::equal`
@@ -80,7 +89,7 @@ pub fn equal(self_: &Tensor, other: &Tensor) -> Result<bool> {
         self_.device(),
         other.device()
     );
-    if sym::sizes_of(self_)? != sym::sizes_of(other)? {
+    if !sym::same_sizes(self_, other)? {
         return Ok(false);
     }
     check!(
@@ -100,7 +109,7 @@ pub fn allclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan:
 
 /// `aten::is_nonzero`
 pub fn is_nonzero(self_: &Tensor) -> Result<bool> {
-    let numel = self_.numel()?;
+    let numel = self_.sym_numel().guard_int()?;
     check!(numel != 0, "Boolean value of Tensor with no values is ambiguous");
     check!(numel < 2, "Boolean value of Tensor with more than one value is ambiguous");
     let value = at::item(self_)?;

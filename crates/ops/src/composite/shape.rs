@@ -1,26 +1,32 @@
 //! Composites of the `shape` family.
 
 use c10::{
-    bail, check, check_index, compute_stride, infer_size, wrap_dim, DimVector, MemoryFormat, Result, SymInt,
-    Tensor,
+    bail, check, check_index, infer_size, sym_multiply_integers, wrap_dim, DimVector, MemoryFormat, Result,
+    SizeInt, SymDimVector, SymInt, Tensor,
 };
 
 use crate::meta::shape::list_dtype;
+use crate::sym::with_sizes;
 use crate::{at, sym, view};
 
 /// `aten::_unsafe_view`: a view that autograd does not know to be one.
 pub fn _unsafe_view(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
-    view::view(self_, size)
+    with_sizes!([self_, size] view::view(self_, size))
 }
 
 /// `aten::reshape`: a view where the strides allow it, else a copy.
 pub fn reshape(self_: &Tensor, shape: &[SymInt]) -> Result<Tensor> {
-    let shape = infer_size(&sym::ints(shape)?, self_.numel()?)?;
-    let sym_shape = sym::sym_ints(&shape);
-    if compute_stride(self_.sizes()?, self_.strides()?, &shape)?.is_some() {
-        return at::view(self_, &sym_shape);
+    with_sizes!([self_, shape] reshape_to(self_, shape))
+}
+
+fn reshape_to<I: SizeInt>(self_: &Tensor, shape: &[SymInt]) -> Result<Tensor> {
+    let numel = I::numel_of(self_)?;
+    let sizes = infer_size(&I::from_sym_slice(shape)?, &numel)?;
+    let shape = I::to_sym_slice(&sizes);
+    if view::view_strides(self_, &sizes, &numel)?.is_some() {
+        return at::view(self_, &shape);
     }
-    at::_unsafe_view(&at::clone(self_, Some(MemoryFormat::Contiguous))?, &sym_shape)
+    at::_unsafe_view(&at::clone(self_, Some(MemoryFormat::Contiguous))?, &shape)
 }
 
 /// `aten::reshape_as`
@@ -84,23 +90,25 @@ pub fn expand_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
 /// `aten::narrow`
 pub fn narrow(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Result<Tensor> {
     check!(self_.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
-    let (start, length) = (start.guard_int()?, length.guard_int()?);
-    check!(length >= 0, "narrow(): length must be non-negative.");
-    let size = self_.size(dim)?;
+    with_sizes!([self_, start, length] narrow_to(self_, dim, start, length))
+}
+
+fn narrow_to<I: SizeInt>(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Result<Tensor> {
+    let (start, length) = (I::from_sym(start)?, I::from_sym(length)?);
+    check!(length.expect_nonnegative()?, "narrow(): length must be non-negative.");
+    let dim = wrap_dim(dim, self_.dim(), false)?;
+    let size = I::sizes_of(self_)?[dim as usize].clone();
+    let from_start = if start.guard_lt(&I::ZERO)? { start.sym_add(&size)? } else { start.clone() };
     check_index!(
-        -size <= start && start <= size,
-        "start out of range (expected to be in range of [{}, {size}], but got {start})",
-        -size
+        from_start.expect_nonnegative()? && from_start.expect_le(&size)?,
+        "start out of range (expected to be in range of [-{size}, {size}], but got {start})"
     );
-    let start = if start < 0 { start + size } else { start };
-    check!(length <= size - start, "start ({start}) + length ({length}) exceeds dimension size ({size}).");
-    at::slice_tensor(
-        self_,
-        dim,
-        Some(&SymInt::from(start)),
-        Some(&SymInt::from(start + length)),
-        &SymInt::from(1_i64),
-    )
+    let end = from_start.sym_add(&length)?;
+    check!(
+        end.expect_le(&size)?,
+        "start ({from_start}) + length ({length}) exceeds dimension size ({size})."
+    );
+    at::slice_tensor(self_, dim, Some(&from_start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)
 }
 
 /// `aten::narrow.Tensor`
@@ -118,14 +126,14 @@ pub fn split_sizes(self_: &Tensor, split_size: &[SymInt], dim: i64) -> Result<Ve
 pub fn chunk(self_: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
     check!(self_.dim() > 0, "chunk expects at least a 1-dimensional tensor");
     check!(chunks > 0, "chunk expects `chunks` to be greater than 0, got: {chunks}");
-    let size = self_.size(dim)?;
-    let split_size = size / chunks + i64::from(size % chunks != 0);
-    if split_size == 0 && size == 0 {
+    let size = self_.sym_size(dim)?;
+    let split_size = size.sym_ceildiv(&SymInt::from(chunks))?;
+    if split_size == 0 {
         // Pieces of size zero: their number is not size / split_size.
-        let sizes = vec![SymInt::from(0_i64); usize::try_from(chunks).unwrap_or(usize::MAX)];
+        let sizes = vec![SymInt::ZERO; usize::try_from(chunks).unwrap_or(usize::MAX)];
         return at::split_with_sizes(self_, &sizes, dim);
     }
-    at::split_tensor(self_, &SymInt::from(split_size), dim)
+    at::split_tensor(self_, &split_size, dim)
 }
 
 /// `aten::flatten.using_ints`
@@ -139,31 +147,30 @@ pub fn flatten_using_ints(self_: &Tensor, start_dim: i64, end_dim: i64) -> Resul
     if start == end {
         return Ok(self_.clone());
     }
-    let sizes = sym::sizes_of(self_)?;
-    let mut shape = DimVector::from_slice(&sizes[..start]);
-    shape.push(c10::multiply_integers(&sizes[start..=end])?);
-    shape.extend_from_slice(&sizes[end + 1..]);
-    at::reshape(self_, &sym::sym_ints(&shape))
+    let sizes = self_.sym_sizes();
+    let mut shape = SymDimVector::from(&sizes[..start]);
+    shape.push(sym_multiply_integers(&sizes[start..=end])?);
+    shape.extend(sizes[end + 1..].iter().cloned());
+    at::reshape(self_, &shape)
 }
 
 /// `aten::unflatten.int`
 pub fn unflatten_int(self_: &Tensor, dim: i64, sizes: &[SymInt]) -> Result<Tensor> {
     check!(!sizes.is_empty(), "unflatten: sizes must be non-empty");
     let dim = wrap_dim(dim, self_.dim(), true)? as usize;
-    let old = sym::sizes_of(self_)?;
-    let Some(&size) = old.get(dim) else {
+    let old = self_.sym_sizes();
+    let Some(size) = old.get(dim) else {
         bail!(Index, "unflatten: expected at least a 1-dimensional tensor");
     };
-    let wanted = sym::ints(sizes)?;
-    let inferred = infer_size(&wanted, size).map_err(|_| {
+    let inferred = infer_size(sizes, size).map_err(|_| {
         c10::Error::runtime(format!(
-            "unflatten: Provided sizes {wanted:?} don't multiply up to the size of dim {dim} ({size}) in the input tensor"
+            "unflatten: Provided sizes {sizes:?} don't multiply up to the size of dim {dim} ({size}) in the input tensor"
         ))
     })?;
-    let mut shape = DimVector::from_slice(&old[..dim]);
-    shape.extend_from_slice(&inferred);
-    shape.extend_from_slice(&old[dim + 1..]);
-    at::view(self_, &sym::sym_ints(&shape))
+    let mut shape = SymDimVector::from(&old[..dim]);
+    shape.extend(inferred);
+    shape.extend(old[dim + 1..].iter().cloned());
+    at::view(self_, &shape)
 }
 
 /// `aten::movedim.intlist`
@@ -329,10 +336,10 @@ pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let dim = wrap_dim(dim, first.dim() + 1, true)?;
     for (position, tensor) in tensors.iter().enumerate() {
         check!(
-            tensor.sizes()? == first.sizes()?,
+            sym::expect_same_sizes(tensor, first)?,
             "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {position}",
-            first.sizes()?,
-            tensor.sizes()?
+            first.sym_sizes(),
+            tensor.sym_sizes()
         );
     }
     // Checked here, so that the error names the tensors as they were given.

@@ -49,6 +49,10 @@ fn fallback(bit: &Bit, op: OperatorHandle, keyset: DispatchKeySet, stack: &mut S
     }
     op.redispatch_boxed(keyset & DispatchKeySet::full_after(bit.key), stack)?;
     for (given, resolved) in &written {
+        // An output may have been given another size.
+        if given.sizes()? != resolved.sizes()? {
+            iter::resize_output(given, resolved.sizes()?)?;
+        }
         at::copy_(given, resolved, false)?;
     }
     // Returns that alias a written argument are the argument, not its copy.

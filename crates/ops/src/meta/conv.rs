@@ -1,70 +1,148 @@
-//! Meta functions of the `conv` operators. Arguments were checked by `convolution`.
+//! Meta functions of the `conv` operators.
 
-use c10::{check, DimVector, Result, SymInt, Tensor};
+use c10::{check, Result, SizeInt, SizeVector, SmallVec, SymInt, Tensor};
 use iter::StructuredOutputs;
 
-use crate::sym::ints;
-
 /// The output size of a convolution along one dimension.
-pub fn conv_output_size(input: i64, kernel: i64, stride: i64, padding: i64, dilation: i64) -> i64 {
-    (input + 2 * padding - (dilation * (kernel - 1) + 1)) / stride + 1
+pub fn conv_output_size<I: SizeInt>(
+    input: &I,
+    kernel: &I,
+    stride: &I,
+    padding: &I,
+    dilation: &I,
+) -> Result<I> {
+    let padded = input.sym_add(&padding.sym_mul(&I::from(2))?)?;
+    let reach = dilation.sym_mul(&kernel.sym_sub(&I::ONE)?)?.sym_add(&I::ONE)?;
+    padded.sym_sub(&reach)?.sym_floordiv(stride)?.sym_add(&I::ONE)
+}
+
+/// What a convolution of the given geometry gives: the output's sizes. Every argument is checked, since kernels trust
+/// them; `name` is the operator's.
+#[allow(clippy::too_many_arguments)]
+fn output_sizes<I: SizeInt>(
+    name: &str,
+    input: &[I],
+    weight: &[I],
+    stride: &[SymInt],
+    padding: &[SymInt],
+    dilation: &[SymInt],
+    groups: &SymInt,
+) -> Result<SizeVector<I>> {
+    check!(
+        (3..=5).contains(&weight.len()) && input.len() == weight.len(),
+        "{name}(): expected an input and a weight of the same three to five dimensions, got {input:?} and {weight:?}"
+    );
+    let lists = [("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)];
+    let mut values = SmallVec::<[SizeVector<I>; 3]>::new();
+    for (list, given, least) in lists {
+        let given = I::from_sym_slice(given)?;
+        let mut fits = given.len() == weight.len() - 2;
+        for value in &given {
+            fits &= I::from(least).expect_le(value)?;
+        }
+        check!(
+            fits,
+            "{name}(): expected {list} to be {} numbers of at least {least}, got {given:?}",
+            weight.len() - 2
+        );
+        values.push(given);
+    }
+    let groups = I::from_sym(groups)?;
+    check!(
+        I::ONE.expect_le(&groups)?
+            && weight[0].sym_mod(&groups)?.expect_eq(&I::ZERO)?
+            && input[1].expect_eq(&weight[1].sym_mul(&groups)?)?,
+        "{name}(): expected a weight for {groups} groups of the input's channels, got {weight:?} for {input:?}"
+    );
+    let mut sizes: SizeVector<I> = [input[0].clone(), weight[0].clone()].into_iter().collect();
+    for d in 0..weight.len() - 2 {
+        let [stride, padding, dilation] = [0, 1, 2].map(|list| &values[list][d]);
+        sizes.push(conv_output_size(&input[d + 2], &weight[d + 2], stride, padding, dilation)?);
+    }
+    Ok(sizes)
 }
 
 /// `_conv_forward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_forward_meta(
+pub fn conv_forward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     input: &Tensor,
     weight: &Tensor,
-    _bias: Option<&Tensor>,
+    bias: Option<&Tensor>,
     stride: &[SymInt],
     padding: &[SymInt],
     dilation: &[SymInt],
-    _groups: &SymInt,
+    groups: &SymInt,
 ) -> Result<()> {
-    let (stride, padding, dilation) = (ints(stride)?, ints(padding)?, ints(dilation)?);
-    let (input_sizes, weight_sizes) = (input.sizes()?, weight.sizes()?);
-    let mut sizes = DimVector::from_slice(&[input_sizes[0], weight_sizes[0]]);
-    for d in 0..stride.len() {
-        let size =
-            conv_output_size(input_sizes[d + 2], weight_sizes[d + 2], stride[d], padding[d], dilation[d]);
-        sizes.push(size);
+    let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
+    let sizes =
+        output_sizes("_conv_forward", &input_sizes, &weight_sizes, stride, padding, dilation, groups)?;
+    let mut fits = true;
+    for size in &sizes[2..] {
+        fits &= I::ZERO.expect_lt(size)?;
     }
     check!(
-        sizes[2..].iter().all(|&size| size > 0) || input.numel()? == 0,
+        fits || I::numel_of(input)?.is_zero()?,
         "Given input size per channel: {:?}. Calculated output size per channel: {:?}. Output size is too small",
         &input_sizes[2..],
         &sizes[2..]
     );
+    if let Some(bias) = bias {
+        check!(
+            bias.dim() == 1 && I::sizes_of(bias)?[0].expect_eq(&sizes[1])?,
+            "_conv_forward(): expected a bias of {} elements, got {:?}",
+            sizes[1],
+            bias.sym_sizes()
+        );
+    }
     outs.set_output_contiguous(0, &sizes, input.options())
+}
+
+/// A gradient has the sizes of the output.
+fn check_gradient<I: SizeInt>(name: &str, grad_output: &Tensor, expected: &[I]) -> Result<()> {
+    let found = I::sizes_of(grad_output)?;
+    let mut same = found.len() == expected.len();
+    for (found, expected) in found.iter().zip(expected) {
+        same &= found.expect_eq(expected)?;
+    }
+    check!(same, "{name}(): expected a gradient of sizes {expected:?}, got {:?}", &found[..]);
+    Ok(())
 }
 
 /// `_conv_input_backward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_input_backward_meta(
+pub fn conv_input_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
-    _weight: &Tensor,
+    weight: &Tensor,
     input_sizes: &[SymInt],
-    _stride: &[SymInt],
-    _padding: &[SymInt],
-    _dilation: &[SymInt],
-    _groups: &SymInt,
+    stride: &[SymInt],
+    padding: &[SymInt],
+    dilation: &[SymInt],
+    groups: &SymInt,
 ) -> Result<()> {
-    outs.set_output_contiguous(0, &ints(input_sizes)?, grad_output.options())
+    let name = "_conv_input_backward";
+    let sizes = I::from_sym_slice(input_sizes)?;
+    let output = output_sizes(name, &sizes, &I::sizes_of(weight)?, stride, padding, dilation, groups)?;
+    check_gradient(name, grad_output, &output)?;
+    outs.set_output_contiguous(0, &sizes, grad_output.options())
 }
 
 /// `_conv_weight_backward`
 #[allow(clippy::too_many_arguments)]
-pub fn conv_weight_backward_meta(
+pub fn conv_weight_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
-    _input: &Tensor,
+    input: &Tensor,
     weight_sizes: &[SymInt],
-    _stride: &[SymInt],
-    _padding: &[SymInt],
-    _dilation: &[SymInt],
-    _groups: &SymInt,
+    stride: &[SymInt],
+    padding: &[SymInt],
+    dilation: &[SymInt],
+    groups: &SymInt,
 ) -> Result<()> {
-    outs.set_output_contiguous(0, &ints(weight_sizes)?, grad_output.options())
+    let name = "_conv_weight_backward";
+    let sizes = I::from_sym_slice(weight_sizes)?;
+    let output = output_sizes(name, &I::sizes_of(input)?, &sizes, stride, padding, dilation, groups)?;
+    check_gradient(name, grad_output, &output)?;
+    outs.set_output_contiguous(0, &sizes, grad_output.options())
 }

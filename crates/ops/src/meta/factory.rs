@@ -1,10 +1,31 @@
 //! Meta functions of the `factory` operators: `out` decides dtype and device, the arguments its size.
 
-use c10::{check, Result, Scalar};
+use c10::{check, check_value, Result, Scalar, ScalarType, SizeInt, SizeVector};
 use iter::StructuredOutputs;
 
 /// How many elements `arange` gives.
-pub fn arange_length(start: &Scalar, end: &Scalar, step: &Scalar) -> Result<i64> {
+pub fn arange_length<I: SizeInt>(start: &Scalar, end: &Scalar, step: &Scalar) -> Result<I> {
+    if [start, end, step].into_iter().any(Scalar::is_symbolic) {
+        return symbolic_arange_length(start, end, step);
+    }
+    plain_arange_length(start, end, step).map(I::from)
+}
+
+/// The length as an expression; a symbolic step is decided on.
+fn symbolic_arange_length<I: SizeInt>(start: &Scalar, end: &Scalar, step: &Scalar) -> Result<I> {
+    let (mut start, mut end) = (start.to_sym_int()?, end.to_sym_int()?);
+    let mut step = step.to_sym_int()?.guard_int()?;
+    check!(step != 0, "step must be nonzero");
+    if step < 0 {
+        (start, end) = (end, start);
+        step = step.saturating_neg();
+    }
+    let span = end.sym_sub(&start)?;
+    check!(span.expect_nonnegative()?, "upper bound and lower bound inconsistent with step sign");
+    I::from_sym(&span.sym_ceildiv(&step.into())?)
+}
+
+fn plain_arange_length(start: &Scalar, end: &Scalar, step: &Scalar) -> Result<i64> {
     let integral = [start, end, step].iter().all(|scalar| scalar.is_integral(true));
     if integral {
         let (start, end, step) = (start.to_i64()?, end.to_i64()?, step.to_i64()?);
@@ -35,11 +56,28 @@ fn invalid_length(length: f64) -> c10::Error {
     c10::Error::runtime(format!("invalid size, possible overflow? (arange of {length} elements)"))
 }
 
+/// A number without its fraction.
+fn truncated(value: &Scalar) -> Result<Scalar> {
+    value.to_i64().map(Scalar::Int)
+}
+
 /// `arange` into `out`.
-pub fn arange_meta(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, step: &Scalar) -> Result<()> {
+pub fn arange_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    start: &Scalar,
+    end: &Scalar,
+    step: &Scalar,
+) -> Result<()> {
     let options = outs.output(0)?.options();
-    let length = if options.dtype_or_default().is_integral(true) && !step.is_complex() {
+    let symbolic = [start, end, step].into_iter().any(Scalar::is_symbolic);
+    let integral = options.dtype_or_default() == ScalarType::Long;
+    let length: I = if symbolic {
         arange_length(start, end, step)?
+    } else if integral && !step.is_complex() {
+        // An int64 range is counted in integers; others, as in PyTorch, in floating point.
+        let (start, end, step) = (truncated(start)?, truncated(end)?, truncated(step)?);
+        check_value!(step != Scalar::Int(0), "step must be nonzero");
+        arange_length(&start, &end, &step)?
     } else {
         arange_length(
             &Scalar::Float(start.to_f64()?),
@@ -47,25 +85,28 @@ pub fn arange_meta(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, s
             &Scalar::Float(step.to_f64()?),
         )?
     };
-    // An `out` of the right number of elements keeps its shape.
+    set_length(outs, length)
+}
+
+/// An `out` of the right number of elements keeps its shape.
+fn set_length<I: SizeInt>(outs: &mut StructuredOutputs, length: I) -> Result<()> {
     let out = outs.output(0)?;
-    let sizes = if out.numel()? == length {
-        c10::DimVector::from_slice(out.sizes()?)
+    let options = out.options();
+    let sizes = if I::numel_of(out)?.guard_eq(&length)? {
+        I::to_vector(&I::sizes_of(out)?)
     } else {
-        [length].as_slice().into()
+        SizeVector::from_elem(length, 1)
     };
     outs.set_output_contiguous(0, &sizes, options)
 }
 
 /// `linspace` into `out`.
-pub fn linspace_meta(outs: &mut StructuredOutputs, _start: &Scalar, _end: &Scalar, steps: i64) -> Result<()> {
+pub fn linspace_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    _start: &Scalar,
+    _end: &Scalar,
+    steps: i64,
+) -> Result<()> {
     check!(steps >= 0, "number of steps must be non-negative");
-    let options = outs.output(0)?.options();
-    let out = outs.output(0)?;
-    let sizes = if out.numel()? == steps {
-        c10::DimVector::from_slice(out.sizes()?)
-    } else {
-        [steps].as_slice().into()
-    };
-    outs.set_output_contiguous(0, &sizes, options)
+    set_length(outs, I::from(steps))
 }

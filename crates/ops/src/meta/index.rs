@@ -2,7 +2,7 @@
 
 use c10::{
     bail, check, check_index, infer_broadcast_size, infer_expand_geometry, is_expandable_to, wrap_dim,
-    DimVector, Result, Scalar, ScalarType, Tensor,
+    DimVector, Result, Scalar, ScalarType, SizeInt, SizeVector, Tensor,
 };
 use iter::{to_dtype, type_meta_name, IndexPlan, StructuredOutputs, TensorIterator, TensorIteratorConfig};
 
@@ -10,13 +10,14 @@ use crate::view::alias_with_sizes_and_strides;
 use crate::{at, sym};
 
 /// Index tensors matched to the dimensions of the tensor they index.
-struct AdvancedIndex {
+struct AdvancedIndex<I: SizeInt> {
     /// `self` over the result's dimensions: stride 0 along those that the indices span.
     self_: Tensor,
     /// The index tensors, shaped to broadcast to the result.
     indices: Vec<Tensor>,
-    indexed_sizes: DimVector,
-    indexed_strides: DimVector,
+    indexed_sizes: SizeVector<I>,
+    /// In bytes.
+    indexed_strides: SizeVector<I>,
 }
 
 fn is_zero_dim_mask(index: &Tensor) -> bool {
@@ -24,7 +25,7 @@ fn is_zero_dim_mask(index: &Tensor) -> bool {
 }
 
 /// Masks become the positions of their true elements; other index tensors become int64.
-fn expand_masks(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
+fn expand_masks<I: SizeInt>(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
     let mut result: Vec<Option<Tensor>> = Vec::with_capacity(indices.len());
     for index in indices {
         let Some(index) = index else {
@@ -35,13 +36,15 @@ fn expand_masks(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option
             ScalarType::Long => result.push(Some(index.clone())),
             ScalarType::Int => result.push(Some(to_dtype(index, ScalarType::Long)?)),
             ScalarType::Bool | ScalarType::Byte => {
-                let (mask, sizes) = (index.sizes()?, self_.sizes()?);
-                for (d, &size) in mask.iter().enumerate() {
+                let (mask, sizes) = (I::sizes_of(index)?, I::sizes_of(self_)?);
+                for (d, size) in mask.iter().enumerate() {
                     let dim = result.len() + d;
                     check_index!(
-                        sizes.get(dim) == Some(&size),
-                        "The shape of the mask {mask:?} at index {d} does not match the shape of the indexed tensor \
-                         {sizes:?} at index {dim}"
+                        sizes.get(dim).map_or(Ok(false), |own| own.expect_eq(size))?,
+                        "The shape of the mask {:?} at index {d} does not match the shape of the indexed tensor {:?} at \
+                         index {dim}",
+                        &mask[..],
+                        &sizes[..]
                     );
                 }
                 let positions = at::nonzero(index)?;
@@ -53,7 +56,7 @@ fn expand_masks(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Vec<Option
     Ok(result)
 }
 
-fn advanced_index(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<AdvancedIndex> {
+fn advanced_index<I: SizeInt>(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<AdvancedIndex<I>> {
     check_index!(
         // A 0-d mask indexes no dimension.
         indices.iter().filter(|i| !i.as_ref().is_some_and(is_zero_dim_mask)).count() as i64 <= self_.dim(),
@@ -61,7 +64,7 @@ fn advanced_index(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Advanced
         self_.dim(),
         indices.len()
     );
-    let mut indices = expand_masks(self_, indices)?;
+    let mut indices = expand_masks::<I>(self_, indices)?;
     check_index!(
         indices.len() as i64 <= self_.dim(),
         "too many indices for tensor of dimension {} (got {})",
@@ -69,7 +72,7 @@ fn advanced_index(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Advanced
         indices.len()
     );
     indices.resize(self_.dim() as usize, None);
-    let spanned = broadcast_indices(&mut indices)?;
+    let spanned: SizeVector<I> = broadcast_indices(&mut indices)?;
     let self_ = if indexed_dims_are_adjacent(&indices) {
         self_.clone()
     } else {
@@ -79,17 +82,14 @@ fn advanced_index(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Advanced
 }
 
 /// Gives all index tensors one shape, and returns it.
-fn broadcast_indices(indices: &mut [Option<Tensor>]) -> Result<DimVector> {
-    let mut spanned = DimVector::new();
+fn broadcast_indices<I: SizeInt>(indices: &mut [Option<Tensor>]) -> Result<SizeVector<I>> {
+    let mut spanned = SizeVector::<I>::new();
     for index in indices.iter().flatten() {
-        spanned = match infer_broadcast_size(&spanned, index.sizes()?) {
+        spanned = match infer_broadcast_size(&spanned, &I::sizes_of(index)?) {
             Ok(sizes) => sizes,
             Err(_) => {
-                let shapes: Vec<String> = indices
-                    .iter()
-                    .flatten()
-                    .map(|i| i.sizes().map(|s| format!("{s:?}")))
-                    .collect::<Result<_>>()?;
+                let shapes: Vec<String> =
+                    indices.iter().flatten().map(|i| format!("{:?}", i.sym_sizes())).collect();
                 bail!(
                     Index,
                     "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
@@ -99,8 +99,8 @@ fn broadcast_indices(indices: &mut [Option<Tensor>]) -> Result<DimVector> {
         };
     }
     for index in indices.iter_mut().flatten() {
-        if index.sizes()? != &*spanned {
-            *index = at::expand(index, &sym::sym_ints(&spanned), false)?;
+        if I::sizes_of(index)?[..] != spanned[..] {
+            *index = at::expand(index, &I::to_sym_slice(&spanned), false)?;
         }
     }
     Ok(spanned)
@@ -124,67 +124,81 @@ fn bring_indexed_to_front(self_: &Tensor, indices: &mut Vec<Option<Tensor>>) -> 
     at::permute(self_, &dims)
 }
 
-fn restride(self_: &Tensor, indices: &[Option<Tensor>], spanned: &[i64]) -> Result<AdvancedIndex> {
-    let (sizes, strides) = (self_.sizes()?, self_.strides()?);
-    let item_size = self_.item_size() as i64;
-    let (mut shape, mut new_strides) = (DimVector::new(), DimVector::new());
-    let (mut indexed_sizes, mut indexed_strides) = (DimVector::new(), DimVector::new());
+fn restride<I: SizeInt>(
+    self_: &Tensor,
+    indices: &[Option<Tensor>],
+    spanned: &[I],
+) -> Result<AdvancedIndex<I>> {
+    let (sizes, strides) = (I::sizes_of(self_)?, I::strides_of(self_)?);
+    let item_size = I::from(self_.item_size() as i64);
+    let (mut shape, mut new_strides) = (SizeVector::new(), SizeVector::new());
+    let (mut indexed_sizes, mut indexed_strides) = (SizeVector::new(), SizeVector::new());
     let mut before = 0;
     let mut after = 0;
     let mut placed = false;
     for (dim, index) in indices.iter().enumerate() {
         if index.is_some() {
-            indexed_sizes.push(sizes[dim]);
-            indexed_strides.push(strides[dim].saturating_mul(item_size));
+            indexed_sizes.push(sizes[dim].clone());
+            indexed_strides.push(strides[dim].stride_mul(&item_size)?);
             if !placed {
                 placed = true;
-                shape.extend_from_slice(spanned);
-                new_strides.extend(spanned.iter().map(|_| 0));
+                shape.extend(spanned.iter().cloned());
+                new_strides.extend(spanned.iter().map(|_| I::ZERO));
             }
             continue;
         }
-        shape.push(sizes[dim]);
-        new_strides.push(strides[dim]);
+        shape.push(sizes[dim].clone());
+        new_strides.push(strides[dim].clone());
         if placed {
             after += 1;
         } else {
             before += 1;
         }
     }
-    let needs_elements = !spanned.contains(&0);
     check_index!(
-        !(indexed_sizes.contains(&0) && needs_elements && placed),
+        !(placed && contains_zero(&indexed_sizes)? && !contains_zero(spanned)?),
         "index is out of bounds for dimension with size 0"
     );
-    let mut index_shape = DimVector::from_elem(1, before);
-    index_shape.extend_from_slice(spanned);
-    index_shape.extend(std::iter::repeat_n(1, after));
-    let index_shape = sym::sym_ints(&index_shape);
+    let mut index_shape: SizeVector<I> = SizeVector::from_elem(I::ONE, before);
+    index_shape.extend(spanned.iter().cloned());
+    index_shape.extend(std::iter::repeat_n(I::ONE, after));
+    let index_shape = I::to_sym_slice(&index_shape);
     let indices = indices
         .iter()
         .flatten()
         .map(|index| at::reshape(index, &index_shape))
         .collect::<Result<Vec<Tensor>>>()?;
     // The restrided tensor is a description for the iterator alone: along the spanned dimensions it repeats an element.
-    let self_ = alias_with_sizes_and_strides(self_, &shape, &new_strides, self_.storage_offset()?)?;
+    let self_ = alias_with_sizes_and_strides(self_, &shape, &new_strides, &I::storage_offset_of(self_)?)?;
     Ok(AdvancedIndex { self_, indices, indexed_sizes, indexed_strides })
 }
 
-fn plan(info: &AdvancedIndex, iter: TensorIterator) -> IndexPlan {
+fn contains_zero<I: SizeInt>(sizes: &[I]) -> Result<bool> {
+    for size in sizes {
+        if size.is_zero()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Of symbolic sizes nothing is left to a kernel.
+fn plan<I: SizeInt>(info: &AdvancedIndex<I>, iter: TensorIterator) -> IndexPlan {
+    let plain = |values: &[I]| I::as_ints(values).map(DimVector::from_slice).unwrap_or_default();
     IndexPlan {
         iter,
-        indexed_sizes: info.indexed_sizes.clone(),
-        indexed_strides: info.indexed_strides.clone(),
+        indexed_sizes: plain(&info.indexed_sizes),
+        indexed_strides: plain(&info.indexed_strides),
     }
 }
 
 /// `index`
-pub fn index_meta(
+pub fn index_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     indices: &[Option<Tensor>],
 ) -> Result<IndexPlan> {
-    let info = advanced_index(self_, indices)?;
+    let info = advanced_index::<I>(self_, indices)?;
     let mut config = TensorIteratorConfig::new()
         .op_name("index")
         .check_all_same_dtype(false)
@@ -200,7 +214,7 @@ pub fn index_meta(
 }
 
 /// `_index_put_impl_`
-pub fn index_put_meta(
+pub fn index_put_meta<I: SizeInt>(
     _outs: &mut StructuredOutputs,
     self_: &Tensor,
     indices: &[Option<Tensor>],
@@ -208,21 +222,22 @@ pub fn index_put_meta(
     _accumulate: bool,
     _unsafe: bool,
 ) -> Result<IndexPlan> {
-    check_index!(
+    check!(
         self_.dtype() == values.dtype(),
         "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
         self_.dtype().short_name(),
         values.dtype().short_name()
     );
-    let info = advanced_index(self_, indices)?;
-    let target = info.self_.sizes()?;
+    let info = advanced_index::<I>(self_, indices)?;
+    let (target, own) = (I::sizes_of(&info.self_)?, I::sizes_of(values)?);
     check!(
-        is_expandable_to(values.sizes()?, target),
-        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {target:?}",
-        values.sizes()?
+        is_expandable_to(&own, &target)?,
+        "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+        &own[..],
+        &target[..]
     );
-    let (sizes, strides) = infer_expand_geometry(values.sizes()?, values.strides()?, target)?;
-    let values = alias_with_sizes_and_strides(values, &sizes, &strides, values.storage_offset()?)?;
+    let (sizes, strides) = infer_expand_geometry(&own, &I::strides_of(values)?, &target)?;
+    let values = alias_with_sizes_and_strides(values, &sizes, &strides, &I::storage_offset_of(values)?)?;
     let mut config = TensorIteratorConfig::new()
         .op_name("index_put_")
         .check_mem_overlap(false)
@@ -239,7 +254,7 @@ pub fn index_put_meta(
 }
 
 /// `index_select`
-pub fn index_select_meta(
+pub fn index_select_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -251,21 +266,21 @@ pub fn index_select_meta(
         "index_select(): Expected dtype int32 or int64 for index"
     );
     let dim = wrap_dim(dim, self_.dim(), true)? as usize;
-    let mut sizes = DimVector::from_slice(self_.sizes()?);
+    let mut sizes = I::to_vector(&I::sizes_of(self_)?);
+    let count = I::numel_of(index)?;
     if sizes.is_empty() {
         check!(
-            index.numel()? == 1,
-            "index_select(): Index to scalar can have only 1 value, got {} value(s)",
-            index.numel()?
+            count.expect_eq(&I::ONE)?,
+            "index_select(): Index to scalar can have only 1 value, got {count} value(s)"
         );
     } else {
-        sizes[dim] = index.numel()?;
+        sizes[dim] = count;
     }
     outs.set_output_contiguous(0, &sizes, self_.options())
 }
 
 /// `index_add`
-pub fn index_add_meta(
+pub fn index_add_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -278,7 +293,7 @@ pub fn index_add_meta(
         index.dim() <= 1,
         "index_add_(): Index is supposed to be a vector, but got dim: {} with size: {:?}",
         index.dim(),
-        index.sizes()?
+        index.sym_sizes()
     );
     check!(
         matches!(index.dtype(), ScalarType::Int | ScalarType::Long),
@@ -291,26 +306,29 @@ pub fn index_add_meta(
         self_.dtype().short_name(),
         source.dtype().short_name()
     );
-    let expected = source.sizes()?.get(dim).copied().unwrap_or(1);
+    let (own, other) = (I::sizes_of(self_)?, I::sizes_of(source)?);
+    let (count, expected) = (I::numel_of(index)?, size_at::<I>(source, dim)?);
     check!(
-        index.numel()? == expected,
-        "index_add_(): Number of indices ({}) should be equal to source.size(dim): ({expected}), for dim: {dim}",
-        index.numel()?
+        count.expect_eq(&expected)?,
+        "index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({expected}), for dim: {dim}"
     );
-    let (own, other) = (self_.sizes()?, source.sizes()?);
-    let matches =
-        own.len() == other.len() && own.iter().zip(other).enumerate().all(|(d, (a, b))| d == dim || a == b);
+    let mut matches = own.len() == other.len();
+    for (d, (a, b)) in own.iter().zip(other.iter()).enumerate() {
+        matches = matches && (d == dim || a.expect_eq(b)?);
+    }
     check!(
         matches,
-        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {own:?} \
-         source.shape = {other:?}"
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {:?} \
+         source.shape = {:?}",
+        &own[..],
+        &other[..]
     );
-    outs.set_output_raw_strided(0, own, &[], self_.options())
+    outs.set_output_raw_strided(0, &own, &[], self_.options())
 }
 
 fn check_index_dtype(name: &str, index: &Tensor) -> Result<()> {
     check!(
-        matches!(index.dtype(), ScalarType::Long | ScalarType::Int) || index.numel()? == 0,
+        matches!(index.dtype(), ScalarType::Long | ScalarType::Int) || sym::is_empty(index)?,
         "{name}(): Expected dtype int32/int64 for index"
     );
     Ok(())
@@ -320,12 +338,18 @@ fn ndim_of(tensor: &Tensor) -> i64 {
     tensor.dim().max(1)
 }
 
-fn size_at(tensor: &Tensor, dim: usize) -> Result<i64> {
-    Ok(tensor.sizes()?.get(dim).copied().unwrap_or(1))
+/// The size of a dimension; a tensor without dimensions has one of size 1.
+fn size_at<I: SizeInt>(tensor: &Tensor, dim: usize) -> Result<I> {
+    Ok(I::sizes_of(tensor)?.get(dim).cloned().unwrap_or(I::ONE))
+}
+
+/// Whether `index` is expected to be no larger than `other` along a dimension.
+fn fits<I: SizeInt>(index: &Tensor, other: &Tensor, dim: usize) -> Result<bool> {
+    size_at::<I>(index, dim)?.expect_le(&size_at(other, dim)?)
 }
 
 /// `gather`
-pub fn gather_meta(
+pub fn gather_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -334,25 +358,25 @@ pub fn gather_meta(
 ) -> Result<()> {
     let wrapped = wrap_dim(dim, self_.dim(), true)? as usize;
     check_index_dtype("gather", index)?;
-    if index.numel()? != 0 {
+    if !sym::is_empty(index)? {
         check!(
             ndim_of(self_) == ndim_of(index),
             "Index tensor must have the same number of dimensions as input tensor"
         );
         for d in 0..ndim_of(self_) as usize {
             check!(
-                d == wrapped || size_at(index, d)? <= size_at(self_, d)?,
+                d == wrapped || fits::<I>(index, self_, d)?,
                 "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
                  dimension {wrapped}",
-                index.sizes()?,
-                self_.sizes()?
+                index.sym_sizes(),
+                self_.sym_sizes()
             );
         }
     }
-    outs.set_output_raw_strided(0, index.sizes()?, &[], self_.options())
+    outs.set_output_raw_strided(0, &I::sizes_of(index)?, &[], self_.options())
 }
 
-fn scatter_checks(
+fn scatter_checks<I: SizeInt>(
     name: &str,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
@@ -365,7 +389,7 @@ fn scatter_checks(
     if let Some(src) = src {
         check!(self_.dtype() == src.dtype(), "{name}(): Expected self.dtype to be equal to src.dtype");
     }
-    if index.numel()? != 0 {
+    if !sym::is_empty(index)? {
         check!(
             ndim_of(self_) == ndim_of(index),
             "Index tensor must have the same number of dimensions as self tensor"
@@ -377,55 +401,55 @@ fn scatter_checks(
             );
         }
         for d in 0..ndim_of(self_) as usize {
-            let size = size_at(index, d)?;
-            let fits_self = d == dim || size <= size_at(self_, d)?;
-            let fits_src = src.map_or(Ok(true), |src| size_at(src, d).map(|s| size <= s))?;
-            let or_src = match src {
-                Some(src) => format!(" and to be no larger size than src {:?}", src.sizes()?),
+            let fits_self = d == dim || fits::<I>(index, self_, d)?;
+            let fits_src = src.map_or(Ok(true), |src| fits::<I>(index, src, d))?;
+            let or_src = || match src {
+                Some(src) => format!(" and to be no larger size than src {:?}", src.sym_sizes()),
                 None => String::new(),
             };
             check!(
                 fits_self && fits_src,
-                "Expected index {:?} to be no larger than self {:?} apart from dimension {dim}{or_src}",
-                index.sizes()?,
-                self_.sizes()?
+                "Expected index {:?} to be no larger than self {:?} apart from dimension {dim}{}",
+                index.sym_sizes(),
+                self_.sym_sizes(),
+                or_src()
             );
         }
     }
-    outs.set_output_raw_strided(0, self_.sizes()?, &[], self_.options())
+    outs.set_output_raw_strided(0, &I::sizes_of(self_)?, &[], self_.options())
 }
 
 /// `scatter` of a tensor.
-pub fn scatter_meta(
+pub fn scatter_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    scatter_checks("scatter", outs, self_, dim, index, Some(src))
+    scatter_checks::<I>("scatter", outs, self_, dim, index, Some(src))
 }
 
 /// `scatter` of a number.
-pub fn scatter_value_meta(
+pub fn scatter_value_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
     index: &Tensor,
     _value: &Scalar,
 ) -> Result<()> {
-    scatter_checks("scatter", outs, self_, dim, index, None)
+    scatter_checks::<I>("scatter", outs, self_, dim, index, None)
 }
 
 /// `scatter_add`
-pub fn scatter_add_meta(
+pub fn scatter_add_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    scatter_checks("scatter_add", outs, self_, dim, index, Some(src))
+    scatter_checks::<I>("scatter_add", outs, self_, dim, index, Some(src))
 }
 
 /// `masked_fill_`

@@ -1,6 +1,6 @@
 //! Meta functions of the `linalg` operators.
 
-use c10::{check, infer_expand_geometry, Result, Scalar, Tensor};
+use c10::{check, infer_expand_geometry, Result, Scalar, SizeInt, Tensor};
 use iter::{type_meta_name, StructuredOutputs};
 
 fn same_dtype(a: &Tensor, b: &Tensor, what: &str) -> Result<()> {
@@ -13,30 +13,30 @@ fn same_dtype(a: &Tensor, b: &Tensor, what: &str) -> Result<()> {
     Ok(())
 }
 
-fn matrix_product_shape(mat1: &Tensor, mat2: &Tensor) -> Result<[i64; 2]> {
-    let (a, b) = (mat1.sizes()?, mat2.sizes()?);
+fn matrix_product_shape<I: SizeInt>(mat1: &Tensor, mat2: &Tensor) -> Result<[I; 2]> {
+    let (a, b) = (I::sizes_of(mat1)?, I::sizes_of(mat2)?);
     check!(
-        a[1] == b[0],
+        a[1].expect_eq(&b[0])?,
         "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
         a[0],
         a[1],
         b[0],
         b[1]
     );
-    Ok([a[0], b[1]])
+    Ok([a[0].clone(), b[1].clone()])
 }
 
 /// `mm`
-pub fn mm_meta(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
+pub fn mm_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
     check!(self_.dim() == 2, "self must be a matrix");
     check!(mat2.dim() == 2, "mat2 must be a matrix");
-    let shape = matrix_product_shape(self_, mat2)?;
+    let shape: [I; 2] = matrix_product_shape(self_, mat2)?;
     same_dtype(self_, mat2, "expected m1 and m2 to have the same dtype")?;
     outs.set_output_raw_strided(0, &shape, &[], self_.options())
 }
 
 /// `addmm`
-pub fn addmm_meta(
+pub fn addmm_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     mat1: &Tensor,
@@ -46,7 +46,7 @@ pub fn addmm_meta(
 ) -> Result<()> {
     check!(mat1.dim() == 2, "mat1 must be a matrix, got {}-D tensor", mat1.dim());
     check!(mat2.dim() == 2, "mat2 must be a matrix, got {}-D tensor", mat2.dim());
-    let shape = matrix_product_shape(mat1, mat2)?;
+    let shape: [I; 2] = matrix_product_shape(mat1, mat2)?;
     same_dtype(mat1, mat2, "expected m1 and m2 to have the same dtype")?;
     check!(
         self_.dtype() == mat2.dtype(),
@@ -54,16 +54,16 @@ pub fn addmm_meta(
         self_.dtype().short_name(),
         mat2.dtype().short_name()
     );
-    infer_expand_geometry(self_.sizes()?, self_.strides()?, &shape)?;
+    infer_expand_geometry(&I::sizes_of(self_)?, &I::strides_of(self_)?, &shape)?;
     outs.set_output_raw_strided(0, &shape, &[], mat1.options())
 }
 
-fn batched_product_shape(batch1: &Tensor, batch2: &Tensor) -> Result<[i64; 3]> {
+fn batched_product_shape<I: SizeInt>(batch1: &Tensor, batch2: &Tensor) -> Result<[I; 3]> {
     check!(batch1.dim() == 3, "batch1 must be a 3D tensor");
     check!(batch2.dim() == 3, "batch2 must be a 3D tensor");
-    let (a, b) = (batch1.sizes()?, batch2.sizes()?);
+    let (a, b) = (I::sizes_of(batch1)?, I::sizes_of(batch2)?);
     check!(
-        b[0] == a[0] && b[1] == a[2],
+        b[0].expect_eq(&a[0])? && b[1].expect_eq(&a[2])?,
         "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
         a[0],
         a[2],
@@ -71,17 +71,17 @@ fn batched_product_shape(batch1: &Tensor, batch2: &Tensor) -> Result<[i64; 3]> {
         b[1]
     );
     same_dtype(batch1, batch2, "expected scalar type of batch1 and batch2 to be the same")?;
-    Ok([a[0], a[1], b[2]])
+    Ok([a[0].clone(), a[1].clone(), b[2].clone()])
 }
 
 /// `bmm`
-pub fn bmm_meta(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    let shape = batched_product_shape(self_, mat2)?;
+pub fn bmm_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
+    let shape: [I; 3] = batched_product_shape(self_, mat2)?;
     outs.set_output_raw_strided(0, &shape, &[], self_.options())
 }
 
 /// `baddbmm`
-pub fn baddbmm_meta(
+pub fn baddbmm_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     batch1: &Tensor,
@@ -89,7 +89,7 @@ pub fn baddbmm_meta(
     _beta: &Scalar,
     _alpha: &Scalar,
 ) -> Result<()> {
-    let shape = batched_product_shape(batch1, batch2)?;
+    let shape: [I; 3] = batched_product_shape(batch1, batch2)?;
     check!(
         self_.dtype() == batch1.dtype(),
         "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}",
@@ -97,12 +97,12 @@ pub fn baddbmm_meta(
         batch1.dtype(),
         batch2.dtype()
     );
-    infer_expand_geometry(self_.sizes()?, self_.strides()?, &shape)?;
+    infer_expand_geometry(&I::sizes_of(self_)?, &I::strides_of(self_)?, &shape)?;
     outs.set_output_raw_strided(0, &shape, &[], batch1.options())
 }
 
 /// `dot`
-pub fn dot_meta(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
+pub fn dot_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
     check!(
         self_.dim() == 1 && tensor.dim() == 1,
         "1D tensors expected, but got {}D and {}D tensors",
@@ -116,13 +116,13 @@ pub fn dot_meta(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -
         tensor.dtype().short_name()
     );
     check!(
-        self_.numel()? == tensor.numel()?,
+        I::numel_of(self_)?.expect_eq(&I::numel_of(tensor)?)?,
         "inconsistent tensor size, expected tensor {:?} and src {:?} to have the same number of elements, but got {} and \
          {} elements respectively",
-        self_.sizes()?,
-        tensor.sizes()?,
-        self_.numel()?,
-        tensor.numel()?
+        self_.sym_sizes(),
+        tensor.sym_sizes(),
+        self_.sym_numel(),
+        tensor.sym_numel()
     );
-    outs.set_output_raw_strided(0, &[], &[], self_.options())
+    outs.set_output_raw_strided::<I>(0, &[], &[], self_.options())
 }

@@ -1,9 +1,7 @@
 //! Meta functions of the `norm` operators.
 
-use c10::{check, DimVector, Result, ScalarType, SymInt, Tensor, TensorOptions};
+use c10::{check, Result, ScalarType, SizeInt, SymInt, Tensor, TensorOptions};
 use iter::StructuredOutputs;
-
-use crate::sym::ints;
 
 /// The dtype in which a normalization keeps its statistics.
 pub fn statistics_dtype(dtype: ScalarType) -> ScalarType {
@@ -14,20 +12,20 @@ pub fn statistics_dtype(dtype: ScalarType) -> ScalarType {
     }
 }
 
-fn check_parameter(name: &str, parameter: Option<&Tensor>, shape: &[i64]) -> Result<()> {
+fn check_parameter<I: SizeInt>(name: &str, parameter: Option<&Tensor>, shape: &[I]) -> Result<()> {
     if let Some(parameter) = parameter {
         check!(
-            parameter.sizes()? == shape,
+            I::expect_same(&I::sizes_of(parameter)?, shape)?,
             "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {:?} and normalized_shape = \
              {shape:?}",
-            parameter.sizes()?
+            parameter.sym_sizes()
         );
     }
     Ok(())
 }
 
 /// `native_layer_norm`: the result, and the mean and reciprocal deviation of each row.
-pub fn native_layer_norm_meta(
+pub fn native_layer_norm_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     input: &Tensor,
     normalized_shape: &[SymInt],
@@ -35,7 +33,7 @@ pub fn native_layer_norm_meta(
     bias: Option<&Tensor>,
     _eps: f64,
 ) -> Result<()> {
-    let shape = ints(normalized_shape)?;
+    let shape = I::from_sym_slice(normalized_shape)?;
     check!(
         !shape.is_empty(),
         "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
@@ -43,17 +41,19 @@ pub fn native_layer_norm_meta(
     );
     check_parameter("weight", weight, &shape)?;
     check_parameter("bias", bias, &shape)?;
-    let sizes = input.sizes()?;
+    let sizes = I::sizes_of(input)?;
+    let leading = sizes.len().checked_sub(shape.len());
     check!(
-        sizes.ends_with(&shape),
-        "Given normalized_shape={shape:?}, expected input with shape [*, {}], but got input of size{sizes:?}",
-        shape.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+        leading.map_or(Ok(false), |leading| I::expect_same(&sizes[leading..], &shape))?,
+        "Given normalized_shape={shape:?}, expected input with shape [*, {}], but got input of size{:?}",
+        shape.iter().map(I::to_string).collect::<Vec<_>>().join(", "),
+        &sizes[..]
     );
-    let mut statistics = DimVector::from_slice(&sizes[..sizes.len() - shape.len()]);
-    statistics.extend(shape.iter().map(|_| 1));
+    let mut statistics = I::to_vector(&sizes[..leading.unwrap_or(0)]);
+    statistics.extend(shape.iter().map(|_| I::ONE));
     let options = TensorOptions::new().device(input.device());
     let dtype = statistics_dtype(input.dtype());
-    outs.set_output_contiguous(0, sizes, options.dtype(input.dtype()))?;
+    outs.set_output_contiguous(0, &sizes, options.dtype(input.dtype()))?;
     outs.set_output_contiguous(1, &statistics, options.dtype(dtype))?;
     outs.set_output_contiguous(2, &statistics, options.dtype(dtype))
 }

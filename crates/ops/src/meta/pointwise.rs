@@ -1,6 +1,6 @@
 //! Meta functions of the `pointwise` operators that need more than a preset.
 
-use c10::{bail, check, Result, Scalar, ScalarType, Tensor};
+use c10::{bail, check, check_not_implemented, Result, Scalar, ScalarType, Tensor};
 use iter::{
     result_type, to_dtype, type_meta_name, ResultTypeState, StructuredOutputs, TensorIterator,
     TensorIteratorConfig,
@@ -8,6 +8,7 @@ use iter::{
 
 /// `abs` of complex numbers is real.
 pub fn abs_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    check_not_implemented!(self_.dtype() != ScalarType::Bool, "\"abs_cpu\" not implemented for 'Bool'");
     if !self_.is_complex() {
         return TensorIterator::unary_op(outs, "abs", self_);
     }
@@ -38,7 +39,7 @@ pub fn relu_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorI
 
 /// `sign` refuses complex numbers.
 pub fn sign_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
-    check!(
+    check_not_implemented!(
         !self_.is_complex(),
         "Unlike NumPy, torch.sign() is not intended to support complex numbers. Please use torch.sgn() instead."
     );
@@ -49,7 +50,7 @@ macro_rules! rounding {
     ($($name:ident $op:literal),*) => {$(
         #[doc = concat!("`", $op, "` refuses complex numbers.")]
         pub fn $name(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
-            check!(!self_.is_complex(), concat!($op, " is not supported for complex inputs"));
+            check_not_implemented!(!self_.is_complex(), concat!($op, " is not supported for complex inputs"));
             TensorIterator::unary_op(outs, $op, self_)
         }
     )*};
@@ -256,7 +257,7 @@ pub fn clamp_meta(
     max: Option<&Scalar>,
 ) -> Result<TensorIterator> {
     check!(min.is_some() || max.is_some(), "torch.clamp: At least one of 'min' or 'max' must not be None");
-    check!(
+    check_not_implemented!(
         !self_.is_complex() && ![min, max].into_iter().flatten().any(Scalar::is_complex),
         "clamp is not supported for complex types"
     );

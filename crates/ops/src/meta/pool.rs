@@ -1,6 +1,6 @@
 //! Meta functions of the `pool` operators.
 
-use c10::{check, DimVector, Result, ScalarType, Tensor};
+use c10::{check, Result, ScalarType, SizeInt, Tensor};
 use iter::StructuredOutputs;
 
 /// One value per spatial dimension: as given, or one for both.
@@ -13,33 +13,38 @@ pub fn pair(name: &str, values: &[i64]) -> Result<[i64; 2]> {
 }
 
 /// The output size of a pooling window sliding along one dimension.
-pub fn pooling_output_shape(
-    input: i64,
+pub fn pooling_output_shape<I: SizeInt>(
+    input: &I,
     kernel: i64,
     padding: i64,
     stride: i64,
     dilation: i64,
     ceil_mode: bool,
-) -> Result<i64> {
+) -> Result<I> {
     check!(stride != 0, "stride should not be zero");
     check!(padding >= 0, "pad must be non-negative, but got pad: {padding}");
+    let reach = (kernel - 1).sym_mul(&dilation)?;
     check!(
-        padding <= ((kernel - 1) * dilation + 1) / 2,
+        padding <= (reach + 1) / 2,
         "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and \
          dilation={dilation}"
     );
-    let span = input + 2 * padding - dilation * (kernel - 1) - 1 + if ceil_mode { stride - 1 } else { 0 };
-    let mut size = span.div_euclid(stride) + 1;
-    // The last window has to start inside the input or its left padding.
-    if ceil_mode && (size - 1) * stride >= input + padding {
-        size -= 1;
+    let rounding = if ceil_mode { stride - 1 } else { 0 };
+    let extra = padding.sym_mul(&2)?.sym_sub(&reach)?.sym_add(&(rounding - 1))?;
+    let mut size = input.sym_add(&I::from(extra))?.sym_floordiv(&I::from(stride))?.sym_add(&I::ONE)?;
+    if ceil_mode {
+        // The last window has to start inside the input or its left padding.
+        let last = size.sym_sub(&I::ONE)?;
+        if input.sym_add(&I::from(padding))?.guard_le(&last.sym_mul(&I::from(stride))?)? {
+            size = last;
+        }
     }
     Ok(size)
 }
 
 /// `max_pool2d_with_indices`
 #[allow(clippy::too_many_arguments)]
-pub fn max_pool2d_meta(
+pub fn max_pool2d_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     kernel_size: &[i64],
@@ -70,19 +75,24 @@ pub fn max_pool2d_meta(
         dilation[0],
         dilation[1]
     );
-    let sizes = self_.sizes()?;
+    let sizes = I::sizes_of(self_)?;
     let ndim = sizes.len();
+    let mut valid = ndim == 3 || ndim == 4;
+    for size in sizes.iter().skip(ndim.saturating_sub(3)) {
+        valid = valid && !size.is_zero()?;
+    }
     check!(
-        (ndim == 3 || ndim == 4) && sizes[ndim - 3..].iter().all(|&size| size != 0),
-        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{sizes:?}"
+        valid,
+        "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:{:?}",
+        &sizes[..]
     );
-    let mut out = DimVector::from_slice(&sizes[..ndim - 2]);
+    let mut out = I::to_vector(&sizes[..ndim - 2]);
     for d in 0..2 {
-        let input = sizes[ndim - 2 + d];
+        let input = &sizes[ndim - 2 + d];
         out.push(pooling_output_shape(input, kernel[d], padding[d], stride[d], dilation[d], ceil_mode)?);
     }
     check!(
-        out[ndim - 2] >= 1 && out[ndim - 1] >= 1,
+        I::ONE.expect_le(&out[ndim - 2])? && I::ONE.expect_le(&out[ndim - 1])?,
         "Given input size: ({}x{}x{}). Calculated output size: ({}x{}x{}). Output size is too small",
         sizes[ndim - 3],
         sizes[ndim - 2],
@@ -98,7 +108,7 @@ pub fn max_pool2d_meta(
 
 /// `max_pool2d_with_indices_backward`
 #[allow(clippy::too_many_arguments)]
-pub fn max_pool2d_backward_meta(
+pub fn max_pool2d_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     self_: &Tensor,
@@ -115,17 +125,21 @@ pub fn max_pool2d_backward_meta(
         self_.dtype(),
         grad_output.dtype()
     );
+    let (input, grad) = (I::sizes_of(self_)?, I::sizes_of(grad_output)?);
     check!(
-        indices.sizes()? == grad_output.sizes()? && indices.dtype() == ScalarType::Long,
+        I::expect_same(&I::sizes_of(indices)?, &grad)? && indices.dtype() == ScalarType::Long,
         "max_pool2d_with_indices_backward(): expected int64 indices of shape {:?}, got {} of shape {:?}",
-        grad_output.sizes()?,
+        &grad[..],
         indices.dtype(),
-        indices.sizes()?
+        indices.sym_sizes()
     );
-    let (input, grad) = (self_.sizes()?, grad_output.sizes()?);
     check!(
-        input.len() == grad.len() && input.len() >= 3 && input[..input.len() - 2] == grad[..grad.len() - 2],
-        "max_pool2d_with_indices_backward(): grad_output of shape {grad:?} does not fit an input of shape {input:?}"
+        input.len() == grad.len()
+            && input.len() >= 3
+            && I::expect_same(&input[..input.len() - 2], &grad[..grad.len() - 2])?,
+        "max_pool2d_with_indices_backward(): grad_output of shape {:?} does not fit an input of shape {:?}",
+        &grad[..],
+        &input[..]
     );
-    outs.set_output_contiguous(0, input, self_.options())
+    outs.set_output_contiguous(0, &input, self_.options())
 }

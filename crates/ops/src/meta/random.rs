@@ -1,6 +1,6 @@
 //! Meta functions of the `random` operators: all but `randperm` change `self` in place.
 
-use c10::{check, Generator, Result, ScalarType, SymInt, Tensor};
+use c10::{check, Generator, Result, ScalarType, SizeInt, SymInt, Tensor};
 use iter::{StructuredOutputs, TensorIterator, TensorIteratorConfig};
 
 /// A given generator has to be of the tensor's device.
@@ -155,9 +155,13 @@ pub fn random_from_meta(
 }
 
 /// `randperm` into `out`.
-pub fn randperm_meta(outs: &mut StructuredOutputs, n: &SymInt, generator: Option<&Generator>) -> Result<()> {
-    let n = n.guard_int()?;
-    check!(n >= 0, "n must be non-negative, got{n}");
+pub fn randperm_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    n: &SymInt,
+    generator: Option<&Generator>,
+) -> Result<()> {
+    let n = I::from_sym(n)?;
+    check!(n.expect_nonnegative()?, "n must be non-negative, got{n}");
     let options = outs.output(0)?.options();
     check_generator(generator, outs.output(0)?)?;
     outs.set_output_contiguous(0, &[n], options)

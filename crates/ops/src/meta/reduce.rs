@@ -1,7 +1,11 @@
 //! Meta functions of the `reduce` operators.
 
-use c10::{check, check_index, wrap_dim, DimVector, Result, ScalarType, Tensor, TensorOptions};
+use c10::{
+    check, check_index, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt, Tensor, TensorOptions,
+};
 use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
+
+use crate::sym;
 
 /// The dtype of `sum` and its like: stated, or that of `out=`, or int64 for integers.
 fn accumulation_dtype(outs: &StructuredOutputs, self_: &Tensor, dtype: Option<ScalarType>) -> ScalarType {
@@ -63,8 +67,8 @@ pub fn prod_dim_meta(
 
 /// A reduction without identity needs an element.
 fn check_all_nonempty(name: &str, self_: &Tensor) -> Result<()> {
-    check_index!(
-        self_.numel()? != 0,
+    check!(
+        !sym::is_empty(self_)?,
         "{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
          'dim' argument."
     );
@@ -73,7 +77,7 @@ fn check_all_nonempty(name: &str, self_: &Tensor) -> Result<()> {
 
 /// A reduction without identity needs an element in each reduced dimension.
 fn check_dims_nonempty(name: &str, self_: &Tensor, dims: &[i64]) -> Result<()> {
-    if self_.numel()? != 0 {
+    if !sym::is_empty(self_)? {
         return Ok(());
     }
     if dims.is_empty() {
@@ -81,8 +85,8 @@ fn check_dims_nonempty(name: &str, self_: &Tensor, dims: &[i64]) -> Result<()> {
     }
     for &dim in dims {
         let dim = wrap_dim(dim, self_.dim(), true)?;
-        let size = self_.sizes()?.get(dim as usize).copied().unwrap_or(1);
-        check_index!(size != 0, "{name}(): Expected reduction dim {dim} to have non-zero size.");
+        let size = self_.sym_sizes().get(dim as usize).cloned().unwrap_or(SymInt::ONE);
+        check_index!(!size.is_zero()?, "{name}(): Expected reduction dim {dim} to have non-zero size.");
     }
     Ok(())
 }
@@ -137,7 +141,7 @@ pub fn min_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIt
 }
 
 /// Values and their positions along a dimension.
-fn with_indices(
+fn with_indices<I: SizeInt>(
     name: &'static str,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
@@ -146,42 +150,55 @@ fn with_indices(
 ) -> Result<()> {
     check_dims_nonempty(name, self_, &[dim])?;
     check!(!self_.is_complex(), "{name}(): does not support complex input");
-    let shape = reduced_shape(self_, dim, keepdim)?;
+    let shape: SizeVector<I> = reduced_shape(self_, dim, keepdim)?;
     let options = TensorOptions::new().device(self_.device());
     outs.set_output_raw_strided(0, &shape, &[], options.dtype(self_.dtype()))?;
     outs.set_output_raw_strided(1, &shape, &[], options.dtype(ScalarType::Long))
 }
 
-fn reduced_shape(self_: &Tensor, dim: i64, keepdim: bool) -> Result<DimVector> {
+fn reduced_shape<I: SizeInt>(self_: &Tensor, dim: i64, keepdim: bool) -> Result<SizeVector<I>> {
     let mask = make_dim_mask(Some(&[dim]), self_.dim(), false)?;
-    Ok(shape_from_dim_mask(self_.sizes()?, mask, keepdim))
+    Ok(shape_from_dim_mask(&I::sizes_of(self_)?, mask, keepdim))
 }
 
 /// `max` along a dimension.
-pub fn max_dim_meta(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    with_indices("max", outs, self_, dim, keepdim)
+pub fn max_dim_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_indices::<I>("max", outs, self_, dim, keepdim)
 }
 
 /// `min` along a dimension.
-pub fn min_dim_meta(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    with_indices("min", outs, self_, dim, keepdim)
+pub fn min_dim_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_indices::<I>("min", outs, self_, dim, keepdim)
 }
 
-fn position(
+fn position<I: SizeInt>(
     name: &'static str,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<i64>,
     keepdim: bool,
 ) -> Result<()> {
-    let shape = match dim {
+    let shape: SizeVector<I> = match dim {
         Some(dim) => {
             check_dims_nonempty(name, self_, &[dim])?;
             reduced_shape(self_, dim, keepdim)?
         }
         None => {
-            check_all_nonempty(name, self_)?;
-            shape_from_dim_mask(self_.sizes()?, u64::MAX, keepdim)
+            check_index!(
+                !sym::is_empty(self_)?,
+                "{name}(): Expected reduction dim to be specified for input.numel() == 0."
+            );
+            shape_from_dim_mask(&I::sizes_of(self_)?, u64::MAX, keepdim)
         }
     };
     outs.set_output_raw_strided(
@@ -193,23 +210,23 @@ fn position(
 }
 
 /// `argmax`
-pub fn argmax_meta(
+pub fn argmax_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<i64>,
     keepdim: bool,
 ) -> Result<()> {
-    position("argmax", outs, self_, dim, keepdim)
+    position::<I>("argmax", outs, self_, dim, keepdim)
 }
 
 /// `argmin`
-pub fn argmin_meta(
+pub fn argmin_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<i64>,
     keepdim: bool,
 ) -> Result<()> {
-    position("argmin", outs, self_, dim, keepdim)
+    position::<I>("argmin", outs, self_, dim, keepdim)
 }
 
 /// Bool, except that uint8 stays uint8.
@@ -251,7 +268,7 @@ macro_rules! truth {
 truth!("any" any_meta any_dim_meta any_dims_meta, "all" all_meta all_dim_meta all_dims_meta);
 
 /// `_softmax` and `_log_softmax`.
-pub fn softmax_meta(
+pub fn softmax_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -263,11 +280,15 @@ pub fn softmax_meta(
         "softmax with half to float conversion is not supported on CPU"
     );
     let dtype = if half_to_float { ScalarType::Float } else { self_.dtype() };
-    outs.set_output_contiguous(0, self_.sizes()?, TensorOptions::new().device(self_.device()).dtype(dtype))
+    outs.set_output_contiguous(
+        0,
+        &I::sizes_of(self_)?,
+        TensorOptions::new().device(self_.device()).dtype(dtype),
+    )
 }
 
 /// The backward of `_softmax` and `_log_softmax`.
-pub fn softmax_backward_meta(
+pub fn softmax_backward_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     output: &Tensor,
@@ -275,11 +296,12 @@ pub fn softmax_backward_meta(
     input_dtype: ScalarType,
 ) -> Result<()> {
     wrap_dim(dim, grad_output.dim(), true)?;
+    let sizes = I::sizes_of(grad_output)?;
     check!(
-        grad_output.sizes()? == output.sizes()?,
+        I::expect_same(&sizes, &I::sizes_of(output)?)?,
         "softmax_backward(): expected grad_output and output to have the same shape, got {:?} and {:?}",
-        grad_output.sizes()?,
-        output.sizes()?
+        &sizes[..],
+        output.sym_sizes()
     );
     check!(
         grad_output.dtype() == output.dtype(),
@@ -289,9 +311,5 @@ pub fn softmax_backward_meta(
     );
     let narrowed = grad_output.dtype() != input_dtype && grad_output.dtype() == ScalarType::Float;
     let dtype = if narrowed && input_dtype == ScalarType::Half { input_dtype } else { grad_output.dtype() };
-    outs.set_output_contiguous(
-        0,
-        grad_output.sizes()?,
-        TensorOptions::new().device(grad_output.device()).dtype(dtype),
-    )
+    outs.set_output_contiguous(0, &sizes, TensorOptions::new().device(grad_output.device()).dtype(dtype))
 }

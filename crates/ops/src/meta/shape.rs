@@ -1,11 +1,14 @@
 //! Meta functions of the `shape` operators that allocate.
 
-use c10::{check, check_value, wrap_dim, DimVector, MemoryFormat, Result, ScalarType, Tensor, TensorOptions};
+use c10::{
+    check, check_value, wrap_dim, MemoryFormat, Result, ScalarType, SizeInt, SizeVector, Tensor,
+    TensorOptions,
+};
 use iter::{ResultTypeState, StructuredOutputs};
 
 /// Tensors of size `[0]` are left out, whatever the others' rank.
-fn is_skipped(tensor: &Tensor) -> Result<bool> {
-    Ok(tensor.sizes()? == [0])
+fn is_skipped<I: SizeInt>(tensor: &Tensor) -> Result<bool> {
+    Ok(tensor.dim() == 1 && I::sizes_of(tensor)?[0].is_zero()?)
 }
 
 /// The dtype that a list of tensors promotes to.
@@ -18,7 +21,7 @@ pub fn list_dtype(tensors: &[Tensor]) -> Result<Option<ScalarType>> {
 }
 
 /// `cat`
-pub fn cat_meta(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
+pub fn cat_meta<I: SizeInt>(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
     check_value!(!tensors.is_empty(), "torch.cat(): expected a non-empty list of Tensors");
     for (position, tensor) in tensors.iter().enumerate() {
         check!(tensor.dim() > 0, "zero-dimensional tensor (at position {position}) cannot be concatenated");
@@ -31,7 +34,7 @@ pub fn cat_meta(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> R
     }
     let mut first = None;
     for tensor in tensors {
-        if !is_skipped(tensor)? {
+        if !is_skipped::<I>(tensor)? {
             first = Some(tensor);
             break;
         }
@@ -43,39 +46,36 @@ pub fn cat_meta(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> R
     let options = TensorOptions::new().dtype(dtype).device(tensors[0].device());
     let Some(first) = first else {
         wrap_dim(dim, 1, true)?;
-        return outs.set_output_raw_strided(0, &[0], &[], options);
+        return outs.set_output_raw_strided(0, &[I::ZERO], &[], options);
     };
     let dim = wrap_dim(dim, first.dim(), true)? as usize;
-    let mut sizes = DimVector::from_slice(first.sizes()?);
-    sizes[dim] = 0;
+    let mut sizes = I::to_vector(&I::sizes_of(first)?);
+    sizes[dim] = I::ZERO;
     for (position, tensor) in tensors.iter().enumerate() {
-        if is_skipped(tensor)? {
+        if is_skipped::<I>(tensor)? {
             continue;
         }
-        let found = tensor.sizes()?;
+        let found = I::sizes_of(tensor)?;
         check!(
             found.len() == sizes.len(),
             "Tensors must have same number of dimensions: got {} and {}",
             sizes.len(),
             found.len()
         );
-        for (d, (&size, &expected)) in found.iter().zip(&sizes).enumerate() {
+        for (d, (size, expected)) in found.iter().zip(&sizes).enumerate() {
             check!(
-                d == dim || size == expected,
+                d == dim || size.expect_eq(expected)?,
                 "Sizes of tensors must match except in dimension {dim}. Expected size {expected} but got size {size} for \
                  tensor number {position} in the list."
             );
         }
-        let Some(total) = sizes[dim].checked_add(found[dim]) else {
-            c10::bail!(Runtime, "torch.cat(): the size of dimension {dim} overflows");
-        };
-        sizes[dim] = total;
+        sizes[dim] = sizes[dim].sym_add(&found[dim])?;
     }
     let strides = match common_format(tensors)? {
         Some(format) if sizes.len() == 4 || sizes.len() == 5 => {
             c10::compute_strides_for_memory_format(&sizes, format)?
         }
-        _ => DimVector::new(),
+        _ => SizeVector::new(),
     };
     outs.set_output_raw_strided(0, &sizes, &strides, options)
 }

@@ -1,66 +1,80 @@
 //! Views that are lists: a dimension cut into pieces.
 
-use c10::{check, wrap_dim, DimVector, Result, SymInt, Tensor};
+use c10::{check, try_with_capacity, wrap_dim, Result, SizeInt, SymInt, Tensor};
 
 use super::alias_with_sizes_and_strides;
-use crate::sym::ints;
 
-/// `aten::unbind.int`
-pub fn unbind_int(self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
+/// `aten::unbind.int`: the number of views is the size, which is guarded on.
+pub fn unbind_int<I: SizeInt>(self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     let dim = wrap_dim(dim, self_.dim(), false)? as usize;
-    let mut sizes = DimVector::from_slice(self_.sizes()?);
-    let mut strides = DimVector::from_slice(self_.strides()?);
+    let mut sizes = I::to_vector(&I::sizes_of(self_)?);
+    let mut strides = I::to_vector(&I::strides_of(self_)?);
     let (size, stride) = (sizes.remove(dim), strides.remove(dim));
-    let offset = self_.storage_offset()?;
-    (0..size).map(|i| alias_with_sizes_and_strides(self_, &sizes, &strides, offset + i * stride)).collect()
-}
-
-/// Pieces of the given lengths, which sum to the size of the dimension.
-fn pieces(self_: &Tensor, dim: usize, lengths: impl Iterator<Item = i64>) -> Result<Vec<Tensor>> {
-    let mut sizes = DimVector::from_slice(self_.sizes()?);
-    let strides = self_.strides()?;
-    let mut offset = self_.storage_offset()?;
-    let mut result = Vec::with_capacity(lengths.size_hint().0);
-    for length in lengths {
-        sizes[dim] = length;
-        result.push(alias_with_sizes_and_strides(self_, &sizes, strides, offset)?);
-        offset += length * strides[dim];
+    let mut offset = I::storage_offset_of(self_)?;
+    let count = size.guard_int()?;
+    let mut result = try_with_capacity(count as usize)?;
+    for _ in 0..count {
+        result.push(alias_with_sizes_and_strides(self_, &sizes, &strides, &offset)?);
+        offset = offset.sym_add(&stride)?;
     }
     Ok(result)
 }
 
-/// `aten::split.Tensor`
-pub fn split_tensor(self_: &Tensor, split_size: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
+/// Pieces of the given lengths, which sum to the size of the dimension.
+fn pieces<I: SizeInt>(self_: &Tensor, dim: usize, lengths: impl Iterator<Item = I>) -> Result<Vec<Tensor>> {
+    let mut sizes = I::to_vector(&I::sizes_of(self_)?);
+    let strides = I::strides_of(self_)?;
+    let mut offset = I::storage_offset_of(self_)?;
+    let mut result = try_with_capacity(lengths.size_hint().0)?;
+    for length in lengths {
+        let next = offset.sym_add(&length.stride_mul(&strides[dim])?)?;
+        sizes[dim] = length;
+        result.push(alias_with_sizes_and_strides(self_, &sizes, &strides, &offset)?);
+        offset = next;
+    }
+    Ok(result)
+}
+
+/// `aten::split.Tensor`: the number of views is guarded on.
+pub fn split_tensor<I: SizeInt>(self_: &Tensor, split_size: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
     check!(self_.dim() != 0, "split expects at least a 1-dimensional tensor");
-    let split_size = split_size.guard_int()?;
-    check!(split_size >= 0, "split expects split_size be non-negative, but got split_size={split_size}");
-    let dim = wrap_dim(dim, self_.dim(), true)? as usize;
-    let size = self_.sizes()?[dim];
+    let split_size = I::from_sym(split_size)?;
     check!(
-        split_size > 0 || size == 0,
+        split_size.expect_nonnegative()?,
+        "split expects split_size be non-negative, but got split_size={split_size}"
+    );
+    let dim = wrap_dim(dim, self_.dim(), true)? as usize;
+    let size = I::sizes_of(self_)?[dim].clone();
+    let is_zero = split_size.is_zero()?;
+    check!(
+        !is_zero || size.is_zero()?,
         "split_size can only be 0 if dimension size is 0, but got dimension size of {size}"
     );
-    if size == 0 || split_size >= size {
+    if is_zero || split_size == size {
         return pieces(self_, dim, std::iter::once(size));
     }
-    let whole = size / split_size;
-    let rest = size % split_size;
-    pieces(self_, dim, (0..whole).map(|_| split_size).chain((rest != 0).then_some(rest)))
+    // One piece at least, which may be empty.
+    let count = size.sym_ceildiv(&split_size)?.guard_int()?.max(1);
+    let last = size.sym_sub(&split_size.sym_mul(&I::from(count - 1))?)?;
+    pieces(self_, dim, (1..count).map(|_| split_size.clone()).chain(std::iter::once(last)))
 }
 
 /// `aten::split_with_sizes`
-pub fn split_with_sizes(self_: &Tensor, split_sizes: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+pub fn split_with_sizes<I: SizeInt>(self_: &Tensor, split_sizes: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
     check!(self_.dim() != 0, "split expects at least a 1-dimensional tensor");
-    let lengths = ints(split_sizes)?;
+    let lengths = I::from_sym_slice(split_sizes)?;
     let dim = wrap_dim(dim, self_.dim(), true)? as usize;
-    let size = self_.sizes()?[dim];
+    let size = I::sizes_of(self_)?[dim].clone();
+    let mut total = Some(I::ZERO);
+    for length in &lengths {
+        check!(
+            length.expect_nonnegative()?,
+            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={lengths:?}"
+        );
+        total = total.and_then(|total| total.sym_add(length).ok());
+    }
     check!(
-        lengths.iter().all(|&length| length >= 0),
-        "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={lengths:?}"
-    );
-    let total = lengths.iter().try_fold(0_i64, |sum, &length| sum.checked_add(length));
-    check!(
-        total == Some(size),
+        total.map_or(Ok(false), |total| total.expect_eq(&size))?,
         "split_with_sizes expects split_sizes to sum exactly to {size} (input tensor's size at dimension {dim}), but got \
          split_sizes={lengths:?}"
     );

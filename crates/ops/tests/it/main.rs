@@ -10,6 +10,9 @@ mod kernels;
 mod lazy_bits;
 mod other_backend;
 mod products;
+#[path = "../../../c10/tests/support/shape_env.rs"]
+mod shape_env;
+mod symbolic;
 
 use c10::{AutoDispatchBelowADInplaceOrView, Result, Scalar, ScalarType, Tensor};
 use ops::{at, sym};

@@ -38,6 +38,7 @@ pub(crate) fn tensor_to_bytes(tensor: &Tensor, function: &str) -> Res<Vec<u8>> {
     if len == 0 {
         return Ok(Vec::new());
     }
-    // SAFETY: a contiguous tensor of bytes on the host.
+    tensor.check_in_storage()?;
+    // SAFETY: a contiguous tensor of bytes on the host, inside its storage.
     Ok(unsafe { std::slice::from_raw_parts(tensor.const_data_ptr(), len) }.to_vec())
 }

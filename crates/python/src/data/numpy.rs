@@ -266,6 +266,7 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
         t.sizes()?.iter().map(|&s| s as ffi::Py_ssize_t).collect();
     let strides: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
         t.strides()?.iter().map(|&s| s as ffi::Py_ssize_t * itemsize).collect();
+    t.check_in_storage()?;
     let storage = t.storage()?;
     storage.materialize()?;
     let api = api(py)?;
@@ -283,7 +284,9 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
             std::ptr::null_mut(),
         );
         let array = owned(py, array)?;
-        let base = tensor::wrap(array_tensor.clone())?;
+        // An alias of its own: `set_` and `.data =` may give the tensor another storage.
+        let alias = t.shallow_copy_and_detach(t.version_counter(), true)?;
+        let base = tensor::wrap(alias)?;
         if (api.set_base_object)(array.as_ptr(), base) < 0 {
             return Err(Raised::already_set());
         }

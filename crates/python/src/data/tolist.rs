@@ -37,6 +37,10 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
     if tensor.dim() == 0 {
         return Ok(scalar::scalar_to_python(py, &tensor::item(tensor)?)?.into_ptr());
     }
+    if !tensor.has_storage() || tensor.key_set().has(c10::DispatchKey::Python) {
+        let text = ".tolist() is not supported for tensor subclasses without storage of their own";
+        return Err(c10::Error::runtime(text).into());
+    }
     let tensor = plain(py, tensor)?;
     let lists = match tensor.dtype() {
         ScalarType::Bool => lists::<u8>,
@@ -63,8 +67,30 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
             .into())
         }
     };
+    tensor.check_in_storage()?;
     let as_bool = tensor.dtype() == ScalarType::Bool;
     lists(py, tensor.const_data_ptr(), tensor.sizes()?, tensor.strides()?, as_bool)
+}
+
+/// A level of nesting, counted against the interpreter's limit.
+struct Recursion;
+
+impl Recursion {
+    fn enter(_: Python<'_>) -> Res<Recursion> {
+        // SAFETY: the interpreter's lock is held.
+        match unsafe { ffi::Py_EnterRecursiveCall(c" in tolist()".as_ptr()) } {
+            0 => Ok(Recursion),
+            // SAFETY: the call raised RecursionError.
+            _ => Err(unsafe { Raised::already_set() }),
+        }
+    }
+}
+
+impl Drop for Recursion {
+    fn drop(&mut self) {
+        // SAFETY: pairs with the call of `enter`; lists are built with the interpreter's lock held.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
 }
 
 /// The lists for the given dimensions of a strided tensor whose first element is at `data`.
@@ -80,12 +106,14 @@ fn lists<T: Element>(
         // SAFETY: the strides lead to elements of the tensor only.
         return number::<T>(unsafe { data.cast::<T>().read_unaligned() }, as_bool);
     };
-    let step = stride as isize * std::mem::size_of::<T>() as isize;
+    // A stride that is never stepped along may be anything.
+    let step = (stride as isize).wrapping_mul(std::mem::size_of::<T>() as isize);
     // SAFETY: a fresh list; items not set yet are null, which lists allow.
     unsafe {
         let list = owned(py, ffi::PyList_New(size as ffi::Py_ssize_t))?;
+        let _depth = Recursion::enter(py)?;
         for i in 0..size as isize {
-            let item = lists::<T>(py, data.wrapping_offset(i * step), sizes, strides, as_bool)?;
+            let item = lists::<T>(py, data.wrapping_offset(i.wrapping_mul(step)), sizes, strides, as_bool)?;
             ffi::PyList_SET_ITEM(list.as_ptr(), i, item);
         }
         Ok(list.into_ptr())

@@ -4,7 +4,9 @@
 
 use std::ffi::{c_void, CStr};
 
-use c10::{DataPtr, Device, DeviceType, DimVector, DispatchKey, DispatchKeySet, Layout, ScalarType, Tensor};
+use c10::{
+    DataPtr, Device, DeviceType, DimVector, DispatchKey, DispatchKeySet, Layout, ScalarType, Storage, Tensor,
+};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -159,7 +161,7 @@ impl Managed for DLManagedTensorVersioned {
 /// What a capsule made here points into.
 struct Exported<M> {
     managed: M,
-    _tensor: Tensor,
+    _storage: Option<Storage>,
     shape: DimVector,
     strides: DimVector,
 }
@@ -280,8 +282,11 @@ fn export<'py, M: Managed>(py: Python<'py>, tensor: &Tensor, flags: u64) -> Res<
     check_exportable(tensor)?;
     let (device, dtype) = (to_dl_device(tensor.device())?, to_dl_dtype(tensor.dtype())?);
     if let Some(storage) = tensor.unsafe_storage() {
+        tensor.check_in_storage()?;
         // Whoever gets the memory may write to it.
         storage.materialize()?;
+        // Moving the memory would leave the consumer's view of it dangling.
+        storage.set_resizable(false);
     }
     let shape = DimVector::from_slice(tensor.sizes()?);
     // Strides of dimensions that nothing steps along are normalized: consumers compare them to contiguous ones.
@@ -299,7 +304,12 @@ fn export<'py, M: Managed>(py: Python<'py>, tensor: &Tensor, flags: u64) -> Res<
         strides: std::ptr::null_mut(),
         byte_offset: 0,
     };
-    let exported = Exported { managed: M::new(dl_tensor, flags), _tensor: tensor.clone(), shape, strides };
+    let exported = Exported {
+        managed: M::new(dl_tensor, flags),
+        _storage: tensor.unsafe_storage().cloned(),
+        shape,
+        strides,
+    };
     let exported = Box::into_raw(Box::new(exported));
     // SAFETY: just made; its vectors stay where they are as long as the box does.
     unsafe {

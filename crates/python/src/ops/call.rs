@@ -1,6 +1,6 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, StoragePin, Tensor};
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, StoragePin, SymInt, Tensor};
 use dispatch::{IValue, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -179,26 +179,37 @@ fn pin_storages(stack: &Stack) -> smallvec::SmallVec<[StoragePin; 4]> {
     pins
 }
 
+/// Whether a call may take long: by the elements of its tensors, or, where it has none, by the sizes that it is given.
 #[inline]
 fn is_large(stack: &Stack) -> bool {
-    let mut numel = 0i64;
+    let mut numel = None;
     let mut keys = DispatchKeySet::default();
+    let mut count = |t: &Tensor| {
+        numel = Some(numel.unwrap_or(0i64).saturating_add(t.numel().unwrap_or(0)));
+        keys |= t.key_set();
+    };
     for value in stack {
         match value {
-            IValue::Tensor(t) => {
-                numel = numel.saturating_add(t.numel().unwrap_or(0));
-                keys |= t.key_set();
-            }
-            IValue::TensorList(list) => {
-                for t in list.iter() {
-                    numel = numel.saturating_add(t.numel().unwrap_or(0));
-                    keys |= t.key_set();
-                }
-            }
+            IValue::Tensor(t) => count(t),
+            IValue::TensorList(list) => list.iter().for_each(&mut count),
             _ => {}
         }
     }
-    numel > RELEASE_ABOVE_NUMEL && !has_python_key(keys)
+    numel.unwrap_or_else(|| factory_numel(stack)) > RELEASE_ABOVE_NUMEL && !has_python_key(keys)
+}
+
+/// A bound on the elements that a factory makes: its largest integer (`arange`, `randperm`) or product of sizes.
+fn factory_numel(stack: &Stack) -> i64 {
+    let known = |size: &SymInt| size.maybe_as_int().unwrap_or(0);
+    let numel = |value: &IValue| match value {
+        IValue::Int(n) => *n,
+        IValue::SymInt(n) => known(n),
+        IValue::Double(x) => *x as i64,
+        IValue::IntList(sizes) => sizes.iter().fold(1, |product: i64, &n| product.saturating_mul(n)),
+        IValue::SymIntList(sizes) => sizes.iter().fold(1, |product: i64, n| product.saturating_mul(known(n))),
+        _ => 0,
+    };
+    stack.iter().map(numel).max().unwrap_or(0)
 }
 
 /// What an operator left on the stack, as PyTorch's Python functions return it.

@@ -3,7 +3,7 @@
 use c10::{DispatchKey, DispatchKeySet};
 use dispatch::schema::{Argument, FunctionSchema};
 use dispatch::{Dispatcher, IValue, OperatorHandle, Stack};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -119,7 +119,7 @@ pub(crate) fn call_boxed<'py>(
         );
         return Err(PyRuntimeError::new_err(text).into());
     }
-    run(&mut stack)?;
+    crate::raw::catch_panic(|| run(&mut stack))?;
     warnings::emit_pending()?;
     Ok(match stack.len() {
         0 => py.None().into_bound(py),
@@ -151,7 +151,7 @@ fn argument_value(
                 "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {i}\nDeclaration: {schema}",
                 schema.name, argument.ty, argument.name
             );
-            Err(PyTypeError::new_err(text).into())
+            Err(PyRuntimeError::new_err(text).into())
         }
     }
 }

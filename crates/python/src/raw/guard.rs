@@ -79,6 +79,16 @@ impl<'py> From<pyo3::CastIntoError<'py>> for Raised {
     }
 }
 
+/// Runs what may call kernels from a function that PyO3 made: its own answer to a panic is an exception that
+/// `except Exception` does not see.
+pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Res<T>) -> Res<T> {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        raise_panic(payload);
+        // SAFETY: `raise_panic` raised.
+        Err(unsafe { Raised::already_set() })
+    })
+}
+
 #[cold]
 fn raise_panic(payload: Box<dyn Any + Send>) {
     let text = payload

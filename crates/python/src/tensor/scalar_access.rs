@@ -15,9 +15,10 @@ pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
         && !tensor.is_neg()
     {
         if tensor.numel()? == 1 && tensor.has_storage() && !tensor.is_sparse() {
+            tensor.check_in_storage()?;
             let data = tensor.const_data_ptr();
             if !data.is_null() {
-                // SAFETY: the one element is in the tensor's storage.
+                // SAFETY: the one element is in the tensor's storage, by the check.
                 return Ok(unsafe { read_element(data, tensor.dtype()) }?);
             }
         }

@@ -5,93 +5,115 @@
 
 use smallvec::SmallVec;
 
+use crate::{Result, SizeInt};
+
 /// Whether walking `dims`, fastest first, meets each element of memory once, in order. Dimensions of size 1
 /// may have any stride.
 #[inline]
-fn is_dense_in_order(sizes: &[i64], strides: &[i64], dims: impl Iterator<Item = usize>) -> bool {
-    let mut expected = 1_i64;
+pub(crate) fn is_dense_in_order<I: SizeInt>(
+    sizes: &[I],
+    strides: &[I],
+    dims: impl Iterator<Item = usize>,
+) -> Result<bool> {
+    let mut expected = I::ONE;
     for dim in dims {
-        let size = sizes[dim];
-        if size != 1 {
-            if strides[dim] != expected {
-                return false;
+        let (size, stride) = (&sizes[dim], &strides[dim]);
+        // What is certainly in order needs no decision about sizes of 1.
+        if *stride != expected {
+            if size.is_one()? {
+                continue;
             }
-            expected = expected.saturating_mul(size);
+            if !stride.guard_eq(&expected)? {
+                return Ok(false);
+            }
         }
+        expected = expected.stride_mul(size)?;
     }
-    true
+    Ok(true)
 }
 
 /// Whether memory is row-major. Empty tensors are.
 #[inline]
 pub fn compute_contiguous(sizes: &[i64], strides: &[i64], numel: i64) -> bool {
-    numel == 0 || is_dense_in_order(sizes, strides, (0..sizes.len()).rev())
+    numel == 0 || is_dense_in_order(sizes, strides, (0..sizes.len()).rev()).unwrap_or(false)
 }
 
 /// Whether memory is NHWC, for NCHW sizes.
 pub fn compute_channels_last_contiguous_2d(sizes: &[i64], strides: &[i64]) -> bool {
-    sizes.len() == 4 && is_dense_in_order(sizes, strides, [1, 3, 2, 0].into_iter())
+    sizes.len() == 4 && is_dense_in_order(sizes, strides, [1, 3, 2, 0].into_iter()).unwrap_or(false)
 }
 
 /// Whether memory is NDHWC, for NCDHW sizes.
 pub fn compute_channels_last_contiguous_3d(sizes: &[i64], strides: &[i64]) -> bool {
-    sizes.len() == 5 && is_dense_in_order(sizes, strides, [1, 4, 3, 2, 0].into_iter())
+    sizes.len() == 5 && is_dense_in_order(sizes, strides, [1, 4, 3, 2, 0].into_iter()).unwrap_or(false)
 }
 
 /// Whether strides grow in the order of `dims`, the channel dimension first.
-fn is_like_channels_last(sizes: &[i64], strides: &[i64], dims: &[usize]) -> bool {
+pub(crate) fn is_like_channels_last<I: SizeInt>(sizes: &[I], strides: &[I], dims: &[usize]) -> Result<bool> {
     // A broadcast channel dimension says nothing: call it contiguous.
-    if strides[1] == 0 {
-        return false;
+    if strides[1].is_zero()? {
+        return Ok(false);
     }
-    let mut min = 0_i64;
+    let mut min = I::ZERO;
     for &dim in dims {
-        if sizes[dim] == 0 || strides[dim] < min {
-            return false;
+        if sizes[dim].is_zero()? || strides[dim].guard_lt(&min)? {
+            return Ok(false);
         }
         // Ambiguous: N111 with equal strides, contiguous or sliced. Row-major wins.
-        if dim == 0 && min == strides[1] {
-            return false;
+        if dim == 0 && min.guard_eq(&strides[1])? {
+            return Ok(false);
         }
         // A dimension of size 1 that claims the stride of its predecessor's block distinguishes
         // N1H1 in the two formats, so sizes above 1 raise the bar.
-        min = strides[dim];
-        if sizes[dim] > 1 {
-            min = min.saturating_mul(sizes[dim]);
+        min = strides[dim].clone();
+        if I::ONE.guard_lt(&sizes[dim])? {
+            min = min.stride_mul(&sizes[dim])?;
         }
     }
-    true
+    Ok(true)
 }
 
 /// Whether the strides of NCHW sizes are ordered as channels last.
 pub fn is_channels_last_strides_2d(sizes: &[i64], strides: &[i64]) -> bool {
-    sizes.len() == 4 && is_like_channels_last(sizes, strides, &[1, 3, 2, 0])
+    sizes.len() == 4 && is_like_channels_last(sizes, strides, &[1, 3, 2, 0]).unwrap_or(false)
 }
 
 /// Whether the strides of NCDHW sizes are ordered as channels last.
 pub fn is_channels_last_strides_3d(sizes: &[i64], strides: &[i64]) -> bool {
-    sizes.len() == 5 && is_like_channels_last(sizes, strides, &[1, 4, 3, 2, 0])
+    sizes.len() == 5 && is_like_channels_last(sizes, strides, &[1, 4, 3, 2, 0]).unwrap_or(false)
 }
 
 /// Whether the elements fill a block of memory, each once, in any dimension order.
 pub fn compute_non_overlapping_and_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    is_dense_in_some_order(sizes, strides).unwrap_or(false)
+}
+
+/// [`compute_non_overlapping_and_dense`] for any integers.
+pub(crate) fn is_dense_in_some_order<I: SizeInt>(sizes: &[I], strides: &[I]) -> Result<bool> {
+    let two = I::from(2);
     if sizes.len() == 1 {
-        return sizes[0] < 2 || strides[0] == 1;
+        return Ok(strides[0] == I::ONE || sizes[0].guard_lt(&two)? || strides[0].guard_eq(&I::ONE)?);
     }
-    let mut order: SmallVec<[usize; 8]> = (0..sizes.len()).collect();
-    // Sizes 0 and 1 go last: their strides say nothing.
-    order.sort_by_key(|&dim| (sizes[dim] < 2, strides[dim]));
-    let mut required = 1_i64;
+    // By stride; sizes 0 and 1 are left out, since their strides say nothing.
+    let mut order: SmallVec<[usize; 8]> = SmallVec::new();
+    for dim in 0..sizes.len() {
+        if sizes[dim].guard_lt(&two)? {
+            continue;
+        }
+        let mut place = order.len();
+        while place > 0 && strides[dim].guard_lt(&strides[order[place - 1]])? {
+            place -= 1;
+        }
+        order.insert(place, dim);
+    }
+    let mut required = I::ONE;
     for dim in order {
-        if sizes[dim] < 2 {
-            return true;
+        if !strides[dim].guard_eq(&required)? {
+            return Ok(false);
         }
-        if strides[dim] != required {
-            return false;
-        }
-        required = required.saturating_mul(sizes[dim]);
+        required = required.stride_mul(&sizes[dim])?;
     }
-    true
+    Ok(true)
 }
 
 /// The cached answers of one tensor, a bit each.

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
+use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{
-    bail, make_autograd_meta, multiply_integers, wrap_dim, AutogradMetaInterface, Device, DeviceType,
-    DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result, ScalarType, Storage, SymDimVector, SymInt,
-    TensorOptions,
+    bail, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim,
+    AutogradMetaInterface, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result,
+    ScalarType, Storage, SymDimVector, SymInt, TensorOptions,
 };
 
 fn to_symbolic(values: &[i64]) -> SymDimVector {
@@ -19,7 +20,7 @@ impl TensorImpl {
     /// The number of dimensions.
     #[inline]
     pub fn dim(&self) -> i64 {
-        if self.policy.dim() {
+        if self.policy().dim() {
             return self.dim_slow();
         }
         self.metadata().sizes_and_strides.len() as i64
@@ -44,7 +45,7 @@ impl TensorImpl {
     /// The sizes. Symbolic ones are an error here: ask [`sym_sizes`](Self::sym_sizes).
     #[inline]
     pub fn sizes(&self) -> Result<&[i64]> {
-        if self.policy.sizes() {
+        if self.policy().sizes() {
             return self.sizes_slow();
         }
         Ok(self.metadata().sizes_and_strides.sizes())
@@ -58,6 +59,12 @@ impl TensorImpl {
         }
     }
 
+    /// The symbolic geometry of a strided tensor that has one.
+    #[inline]
+    fn symbolic_shape(&self) -> Option<&SymbolicShapeMeta> {
+        self.metadata().symbolic.as_deref()
+    }
+
     #[cold]
     fn symbolic<T>(&self, what: &str) -> Result<T> {
         bail!(Runtime, "Cannot call {what}() on tensor with symbolic sizes/strides ({})", self.vtable.name)
@@ -66,7 +73,7 @@ impl TensorImpl {
     /// The strides, in elements.
     #[inline]
     pub fn strides(&self) -> Result<&[i64]> {
-        if self.policy.strides() {
+        if self.policy().strides() {
             return self.strides_slow();
         }
         Ok(self.metadata().sizes_and_strides.strides())
@@ -76,7 +83,9 @@ impl TensorImpl {
     fn strides_slow(&self) -> Result<&[i64]> {
         match (self.vtable.strides_custom, self.vtable.sym_strides, self.vtable.sym_sizes) {
             (Some(strides), ..) => strides(self),
-            (None, None, None) => Ok(self.metadata().sizes_and_strides.strides()),
+            (None, None, None) if !self.policy().symbolic() => {
+                Ok(self.metadata().sizes_and_strides.strides())
+            }
             _ => self.symbolic("strides"),
         }
     }
@@ -98,7 +107,7 @@ impl TensorImpl {
     /// The number of elements.
     #[inline]
     pub fn numel(&self) -> Result<i64> {
-        if self.policy.numel() {
+        if self.policy().numel() {
             return self.numel_slow();
         }
         Ok(self.metadata().numel)
@@ -124,7 +133,7 @@ impl TensorImpl {
     /// Where the first element is in the storage, in elements.
     #[inline]
     pub fn storage_offset(&self) -> Result<i64> {
-        if self.policy.storage_offset() {
+        if self.policy().storage_offset() {
             return self.symbolic("storage_offset");
         }
         Ok(self.metadata().storage_offset)
@@ -132,6 +141,9 @@ impl TensorImpl {
 
     /// The sizes, symbolic or not.
     pub fn sym_sizes(&self) -> SymDimVector {
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.sizes.clone();
+        }
         match (self.vtable.sym_sizes, self.sizes()) {
             (Some(sym_sizes), _) => sym_sizes(self),
             (None, Ok(sizes)) => to_symbolic(sizes),
@@ -141,6 +153,9 @@ impl TensorImpl {
 
     /// The strides, symbolic or not.
     pub fn sym_strides(&self) -> SymDimVector {
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.strides.clone();
+        }
         match (self.vtable.sym_strides, self.strides()) {
             (Some(sym_strides), _) => sym_strides(self),
             (None, Ok(strides)) => to_symbolic(strides),
@@ -150,6 +165,9 @@ impl TensorImpl {
 
     /// The number of elements, symbolic or not.
     pub fn sym_numel(&self) -> SymInt {
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.numel();
+        }
         if let Some(sym_numel) = self.vtable.sym_numel {
             return sym_numel(self);
         }
@@ -165,6 +183,9 @@ impl TensorImpl {
 
     /// The storage offset, symbolic or not.
     pub fn sym_storage_offset(&self) -> SymInt {
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.storage_offset.clone();
+        }
         match self.vtable.sym_storage_offset {
             Some(sym_storage_offset) => sym_storage_offset(self),
             None => SymInt::from(self.metadata().storage_offset),
@@ -173,7 +194,7 @@ impl TensorImpl {
 
     /// One size, symbolic or not; negative dimensions count from the end.
     pub fn sym_size(&self, dim: i64) -> Result<SymInt> {
-        if !self.policy.sizes() {
+        if !self.policy().sizes() {
             return self.size(dim).map(SymInt::from);
         }
         let mut sizes = self.sym_sizes();
@@ -183,7 +204,7 @@ impl TensorImpl {
 
     /// One stride, symbolic or not; negative dimensions count from the end.
     pub fn sym_stride(&self, dim: i64) -> Result<SymInt> {
-        if !self.policy.strides() {
+        if !self.policy().strides() {
             return self.stride(dim).map(SymInt::from);
         }
         let mut strides = self.sym_strides();
@@ -192,17 +213,15 @@ impl TensorImpl {
     }
 
     /// Whether sizes, strides or offset are symbolic.
+    #[inline]
     pub fn has_symbolic_sizes_strides(&self) -> bool {
-        let table = self.vtable;
-        (table.sym_sizes.is_some() && table.sizes_custom.is_none())
-            || (table.sym_strides.is_some() && table.strides_custom.is_none())
-            || table.sym_storage_offset.is_some()
+        self.policy().symbolic()
     }
 
     /// Whether memory is row-major.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if self.policy.strides() {
+        if self.policy().strides() {
             return self.is_contiguous_slow(MemoryFormat::Contiguous);
         }
         self.metadata().contiguity.is_contiguous()
@@ -211,7 +230,7 @@ impl TensorImpl {
     /// Whether memory is dense in the given format.
     #[inline]
     pub fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
-        if self.policy.strides() {
+        if self.policy().strides() {
             return self.is_contiguous_slow(format);
         }
         let contiguity = self.metadata().contiguity;
@@ -226,6 +245,9 @@ impl TensorImpl {
     fn is_contiguous_slow(&self, format: MemoryFormat) -> bool {
         if let Some(is_contiguous) = self.vtable.is_contiguous_custom {
             return is_contiguous(self, format);
+        }
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.is_contiguous_in(format);
         }
         self.custom_contiguity().is_some_and(|contiguity| match format {
             MemoryFormat::ChannelsLast => contiguity.is_channels_last_contiguous(),
@@ -243,21 +265,46 @@ impl TensorImpl {
     /// Whether the elements fill a block of memory, each once, in any order.
     #[inline]
     pub fn is_non_overlapping_and_dense(&self) -> bool {
-        if !self.policy.strides() {
+        if !self.policy().strides() {
             return self.metadata().contiguity.is_non_overlapping_and_dense();
         }
-        match self.vtable.is_non_overlapping_and_dense_custom {
-            Some(is_dense) => is_dense(self),
-            None => {
+        match (self.vtable.is_non_overlapping_and_dense_custom, self.symbolic_shape()) {
+            (Some(is_dense), _) => is_dense(self),
+            (None, Some(shape)) => shape.is_non_overlapping_and_dense(),
+            (None, None) => {
                 self.custom_contiguity().is_some_and(|contiguity| contiguity.is_non_overlapping_and_dense())
             }
         }
     }
 
+    /// Fails unless every element lies inside the storage.
+    ///
+    /// Tensors are checked when they are made, but a storage can be shrunk afterwards while tensors still refer to
+    /// it: whoever is about to read or write elements through a pointer asks here first.
+    #[inline]
+    pub fn check_in_storage(&self) -> Result<()> {
+        let storage = self.storage()?;
+        let offset = self.storage_offset()?;
+        if self.is_contiguous() {
+            // A contiguous tensor fills its range: one comparison in place of a loop.
+            let end = self.numel()?.checked_add(offset).and_then(|n| n.checked_mul(self.item_size() as i64));
+            if offset >= 0 && end.is_some_and(|end| end as usize <= storage.nbytes()) {
+                return Ok(());
+            }
+        }
+        if self.numel()? == 0 {
+            return Ok(());
+        }
+        check_in_bounds_for_storage(self.sizes()?, self.strides()?, offset, self.dtype(), storage)
+    }
+
     /// Whether the strides are ordered as channels last.
     pub fn is_strides_like(&self, format: MemoryFormat) -> bool {
+        if let Some(shape) = self.symbolic_shape() {
+            return shape.is_strides_like(format);
+        }
         let contiguity =
-            if self.policy.strides() { self.custom_contiguity() } else { Some(self.metadata().contiguity) };
+            if self.policy().strides() { self.custom_contiguity() } else { Some(self.metadata().contiguity) };
         contiguity.is_some_and(|contiguity| match format {
             MemoryFormat::ChannelsLast => contiguity.is_strides_like_channels_last(),
             MemoryFormat::ChannelsLast3d => contiguity.is_strides_like_channels_last_3d(),
@@ -312,7 +359,7 @@ impl TensorImpl {
     /// The device.
     #[inline]
     pub fn device(&self) -> Device {
-        if self.policy.device() {
+        if self.policy().device() {
             if let Some(device) = self.vtable.device_custom {
                 return device(self);
             }
@@ -325,7 +372,7 @@ impl TensorImpl {
     pub fn layout(&self) -> Layout {
         const NOT_STRIDED: DispatchKeySet =
             DispatchKeySet::from_keys(&[DispatchKey::Sparse, DispatchKey::SparseCsr, DispatchKey::MkldnnCPU]);
-        if !self.policy.layout() && !self.key_set().has_any(NOT_STRIDED) {
+        if !self.policy().layout() && !self.key_set().has_any(NOT_STRIDED) {
             return Layout::Strided;
         }
         self.layout_slow()
@@ -428,7 +475,7 @@ impl TensorImpl {
     /// The storage. Kinds without one give an error.
     #[inline]
     pub fn storage(&self) -> Result<&Storage> {
-        if self.policy.storage() {
+        if self.policy().storage() {
             if let Some(access) = self.vtable.storage_access {
                 return access(self);
             }

@@ -44,10 +44,7 @@ impl TensorImpl {
             None,
         );
         let to = copy.metadata.get_mut();
-        to.sizes_and_strides.set(from.sizes_and_strides.sizes(), from.sizes_and_strides.strides());
-        to.storage_offset = from.storage_offset;
-        to.numel = from.numel;
-        to.contiguity = from.contiguity;
+        to.copy_geometry(from);
         copy.set_flag(WRAPPED_NUMBER, self.is_wrapped_number());
         copy.set_allow_tensor_metadata_change(allow_tensor_metadata_change);
         if !copy.is_inference() {
@@ -89,10 +86,7 @@ impl TensorImpl {
         let source = from.metadata();
         // SAFETY: the caller has exclusive access to `self`, and `from` is another tensor.
         let target = unsafe { &mut *self.metadata.get() };
-        target.sizes_and_strides.set(source.sizes_and_strides.sizes(), source.sizes_and_strides.strides());
-        target.storage_offset = source.storage_offset;
-        target.numel = source.numel;
-        target.contiguity = source.contiguity;
+        target.copy_geometry(source);
         target.dtype = source.dtype;
         target.device = source.device;
         let old_storage = std::mem::replace(&mut target.storage, source.storage.clone());

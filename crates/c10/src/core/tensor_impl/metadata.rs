@@ -3,15 +3,50 @@
 //! A tensor that is still owned is changed through `&mut` and safely; one that is shared through `unsafe` functions of
 //! the same names on `&self`.
 
+use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{Metadata, TensorImpl};
 use crate::{
-    bail, fill_contiguous_strides, multiply_integers, ContiguityFlags, Device, Result, ScalarType, Storage,
+    bail, checked_numel, fill_contiguous_strides, ContiguityFlags, Device, DimVector, Result, ScalarType,
+    Storage,
 };
 
 impl Metadata {
+    /// Symbolic values replace plain ones.
+    pub(super) fn set_symbolic(&mut self, meta: SymbolicShapeMeta) {
+        // The plain geometry is that of no elements, of as many dimensions.
+        let zeros = DimVector::from_elem(0, meta.sizes.len());
+        self.sizes_and_strides.set(&zeros, &zeros);
+        self.numel = 0;
+        self.policy = meta.plain_policy.with_symbolic_shape();
+        self.symbolic = Some(Box::new(meta));
+    }
+
+    /// Takes over sizes, strides, offset and what follows from them.
+    pub(super) fn copy_geometry(&mut self, from: &Metadata) {
+        match &from.symbolic {
+            Some(meta) => self.set_symbolic(SymbolicShapeMeta::clone(meta)),
+            None => {
+                self.leave_symbolic();
+                self.sizes_and_strides.set(from.sizes_and_strides.sizes(), from.sizes_and_strides.strides());
+            }
+        }
+        self.storage_offset = from.storage_offset;
+        self.numel = from.numel;
+        self.contiguity = from.contiguity;
+    }
+
+    /// Plain values replace symbolic ones.
+    #[inline]
+    fn leave_symbolic(&mut self) {
+        if let Some(meta) = self.symbolic.take() {
+            self.policy = meta.plain_policy;
+        }
+    }
+
     #[inline]
     fn set_sizes_contiguous(&mut self, sizes: &[i64]) -> Result<()> {
-        let numel = multiply_integers(sizes)?;
+        let numel = checked_numel(sizes, self.dtype.item_size())?;
+        self.leave_symbolic();
         self.sizes_and_strides.set_sizes_with(sizes, fill_contiguous_strides);
         self.numel = numel;
         self.contiguity = match sizes.len() {
@@ -31,7 +66,8 @@ impl Metadata {
         if sizes.len() != strides.len() {
             return mismatch(sizes, strides);
         }
-        let numel = multiply_integers(sizes)?;
+        let numel = checked_numel(sizes, self.dtype.item_size())?;
+        self.leave_symbolic();
         self.sizes_and_strides.set(sizes, strides);
         self.numel = numel;
         self.contiguity = ContiguityFlags::compute(sizes, strides, numel);
@@ -78,7 +114,7 @@ impl TensorImpl {
 impl TensorImpl {
     #[inline]
     #[allow(clippy::mut_from_ref)] // The cell's purpose; each caller states why it is exclusive.
-    unsafe fn metadata_mut(&self) -> &mut Metadata {
+    pub(super) unsafe fn metadata_mut(&self) -> &mut Metadata {
         // SAFETY: the caller has exclusive logical access.
         unsafe { &mut *self.metadata.get() }
     }

@@ -79,22 +79,27 @@ impl TensorImplVTable {
 /// Strided tensors.
 pub static STRIDED_VTABLE: TensorImplVTable = TensorImplVTable::strided("TensorImpl");
 
-/// Which getters must ask the table, precomputed so that a strided tensor's getter tests one byte.
+/// Which getters must ask the table or the symbolic geometry, precomputed so that a strided tensor's getter tests one bit.
 #[derive(Clone, Copy)]
-pub(super) struct Policy(u8);
+pub(in crate::core) struct Policy(u16);
 
 impl Policy {
-    const SIZES: u8 = 1;
-    const STRIDES: u8 = 2;
-    const STORAGE_OFFSET: u8 = 4;
-    const DEVICE: u8 = 8;
-    const LAYOUT: u8 = 16;
-    const STORAGE: u8 = 32;
-    const NUMEL: u8 = 64;
-    const DIM: u8 = 128;
+    const SIZES: u16 = 1;
+    const STRIDES: u16 = 2;
+    const STORAGE_OFFSET: u16 = 4;
+    const DEVICE: u16 = 8;
+    const LAYOUT: u16 = 16;
+    const STORAGE: u16 = 32;
+    const NUMEL: u16 = 64;
+    const DIM: u16 = 128;
+    /// Sizes, strides or offset are symbolic, by the table or by the tensor.
+    const SYMBOLIC: u16 = 256;
+    /// What a tensor with symbolic geometry answers from it.
+    const OF_SYMBOLIC_SHAPE: u16 =
+        Self::SIZES | Self::STRIDES | Self::STORAGE_OFFSET | Self::NUMEL | Self::SYMBOLIC;
 
     pub(super) const fn of(table: &TensorImplVTable) -> Self {
-        const fn bit(on: bool, bit: u8) -> u8 {
+        const fn bit(on: bool, bit: u16) -> u16 {
             if on {
                 bit
             } else {
@@ -102,6 +107,9 @@ impl Policy {
             }
         }
         let sizes = table.sizes_custom.is_some() || table.sym_sizes.is_some();
+        let symbolic = (table.sym_sizes.is_some() && table.sizes_custom.is_none())
+            || (table.sym_strides.is_some() && table.strides_custom.is_none())
+            || table.sym_storage_offset.is_some();
         let contiguity =
             table.is_contiguous_custom.is_some() || table.is_non_overlapping_and_dense_custom.is_some();
         Self(
@@ -115,8 +123,19 @@ impl Policy {
                 | bit(table.layout_custom.is_some(), Self::LAYOUT)
                 | bit(table.storage_access.is_some(), Self::STORAGE)
                 | bit(sizes || table.numel_custom.is_some(), Self::NUMEL)
-                | bit(sizes || table.dim_custom.is_some(), Self::DIM),
+                | bit(sizes || table.dim_custom.is_some(), Self::DIM)
+                | bit(symbolic, Self::SYMBOLIC),
         )
+    }
+
+    /// The policy of a strided tensor whose geometry became symbolic.
+    pub(super) const fn with_symbolic_shape(self) -> Self {
+        Self(self.0 | Self::OF_SYMBOLIC_SHAPE)
+    }
+
+    #[inline]
+    pub(super) const fn symbolic(self) -> bool {
+        self.0 & Self::SYMBOLIC != 0
     }
 
     #[inline]

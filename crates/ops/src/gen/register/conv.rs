@@ -9,8 +9,10 @@ use iter::{DispatchStub, StructuredOutputs};
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -44,8 +46,12 @@ fn _conv_forward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, input, weight, bias, stride, padding, dilation, groups] meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_conv_forward",
+        &[("input", &input), ("weight", &weight), ("bias", &bias)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;
@@ -73,17 +79,12 @@ fn _conv_input_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_input_backward_meta(
+    with_sizes!([outs, grad_output, weight, input_sizes, stride, padding, dilation, groups] meta::conv::conv_input_backward_meta(outs, grad_output, weight, input_sizes, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        weight,
-        input_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
-    if let Some(key) = structured::kernel_key(outs)? {
+        "_conv_input_backward",
+        &[("grad_output", &grad_output), ("weight", &weight)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;
@@ -110,17 +111,12 @@ fn _conv_weight_backward_run(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
-    meta::conv::conv_weight_backward_meta(
+    with_sizes!([outs, grad_output, input, weight_sizes, stride, padding, dilation, groups] meta::conv::conv_weight_backward_meta(outs, grad_output, input, weight_sizes, stride, padding, dilation, groups))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        input,
-        weight_sizes,
-        stride,
-        padding,
-        dilation,
-        groups,
-    )?;
-    if let Some(key) = structured::kernel_key(outs)? {
+        "_conv_weight_backward",
+        &[("grad_output", &grad_output), ("input", &input)],
+    )? {
         let stride = structured::ints(stride)?;
         let padding = structured::ints(padding)?;
         let dilation = structured::ints(dilation)?;

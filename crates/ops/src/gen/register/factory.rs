@@ -10,8 +10,10 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -81,16 +83,16 @@ fn arange_start_out_run(
     end: &Scalar,
     step: &Scalar,
 ) -> Result<()> {
-    meta::factory::arange_meta(outs, start, end, step)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
+    if let Some(key) = operands::kernel_key(outs, "arange", &[])? {
         ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
-    meta::factory::linspace_meta(outs, start, end, steps)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
+    if let Some(key) = operands::kernel_key(outs, "linspace", &[])? {
         LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
     }
     outs.finish()
@@ -751,7 +753,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_local_scalar_dense",
         &handles::_LOCAL_SCALAR_DENSE,
         Serves::dense("local_scalar_dense_kernel"),
-        |keyset, (self_,)| LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_),
+        |keyset, (self_,)| {
+            operands::check_operands("_local_scalar_dense", &[("self", &self_)])?;
+            LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+        },
     );
     Ok(())
 }

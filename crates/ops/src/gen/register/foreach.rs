@@ -8,6 +8,7 @@ use iter::DispatchStub;
 
 use crate::composite;
 use crate::gen::handles;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 
@@ -196,6 +197,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
+            operands::check_operands(
+                "_fused_sgd",
+                &[
+                    ("self", &self_),
+                    ("grads", &grads),
+                    ("momentum_buffer_list", &momentum_buffer_list),
+                    ("grad_scale", &grad_scale),
+                    ("found_inf", &found_inf),
+                ],
+            )?;
             FUSED_SGD_KERNEL.get(keyset.highest_priority_type_id())?(
                 self_,
                 grads,

@@ -10,8 +10,10 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -69,8 +71,8 @@ static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<(
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
 
 fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
-    let plan = meta::index::index_meta(outs, self_, indices)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
+    if let Some(key) = operands::kernel_key(outs, "index", &[("self", &self_), ("indices", &indices)])? {
         INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
     }
     outs.finish()
@@ -84,16 +86,20 @@ fn _index_put_impl__run(
     accumulate: bool,
     unsafe_: bool,
 ) -> Result<()> {
-    let plan = meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_index_put_impl",
+        &[("self", &self_), ("indices", &indices), ("values", &values)],
+    )? {
         INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
-    meta::index::index_select_meta(outs, self_, dim, index)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
+    if let Some(key) = operands::kernel_key(outs, "index_select", &[("self", &self_), ("index", &index)])? {
         INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
@@ -107,8 +113,10 @@ fn index_add_run(
     source: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::index::index_add_meta(outs, self_, dim, index, source, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index, source, alpha] meta::index::index_add_meta(outs, self_, dim, index, source, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "index_add", &[("self", &self_), ("index", &index), ("source", &source)])?
+    {
         structured::init_from(self_, outs)?;
         INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
     }
@@ -122,8 +130,8 @@ fn gather_run(
     index: &Tensor,
     sparse_grad: bool,
 ) -> Result<()> {
-    meta::index::gather_meta(outs, self_, dim, index, sparse_grad)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
+    if let Some(key) = operands::kernel_key(outs, "gather", &[("self", &self_), ("index", &index)])? {
         GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
     }
     outs.finish()
@@ -136,8 +144,10 @@ fn scatter_src_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_meta(outs, self_, dim, index, src)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_meta(outs, self_, dim, index, src))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
         SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
@@ -151,8 +161,8 @@ fn scatter_value_run(
     index: &Tensor,
     value: &Scalar,
 ) -> Result<()> {
-    meta::index::scatter_value_meta(outs, self_, dim, index, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
+    if let Some(key) = operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index)])? {
         structured::init_from(self_, outs)?;
         SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
     }
@@ -166,8 +176,10 @@ fn scatter_add_run(
     index: &Tensor,
     src: &Tensor,
 ) -> Result<()> {
-    meta::index::scatter_add_meta(outs, self_, dim, index, src)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_add_meta(outs, self_, dim, index, src))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "scatter_add", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
         structured::init_from(self_, outs)?;
         SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
     }
@@ -218,6 +230,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_TENSOR_OUT,
         Serves::dense_unchecked("index_kernel"),
         |_, (self_, indices, out)| {
+            operands::overlaps(
+                &[out],
+                "index",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("indices", &indices)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_tensor_run(&mut outs, self_, indices)?;
             Ok(out.clone())
@@ -244,6 +262,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::_INDEX_PUT_IMPL_,
         Serves::dense_unchecked("index_put_kernel"),
         |_, (self_, indices, values, accumulate, unsafe_)| {
+            operands::overlaps(
+                &[self_],
+                "_index_put_impl",
+                operands::Overlap::Refuse,
+                &[("indices", &indices), ("values", &values)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             _index_put_impl__run(&mut outs, self_, indices, values, accumulate, unsafe_)?;
             Ok(self_.clone())
@@ -264,6 +288,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_SELECT_OUT,
         Serves::dense("index_select_kernel"),
         |_, (self_, dim, index, out)| {
+            operands::overlaps(
+                &[out],
+                "index_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_select_run(&mut outs, self_, dim, index)?;
             Ok(out.clone())
@@ -284,6 +314,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_ADD_,
         Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha)| {
+            operands::overlaps(
+                &[self_],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(self_.clone())
@@ -294,6 +330,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::INDEX_ADD_OUT,
         Serves::dense("index_add_kernel"),
         |_, (self_, dim, index, source, alpha, out)| {
+            operands::overlaps(
+                &[out],
+                "index_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             index_add_run(&mut outs, self_, dim, index, source, alpha)?;
             Ok(out.clone())
@@ -314,6 +356,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::GATHER_OUT,
         Serves::dense("gather_kernel"),
         |_, (self_, dim, index, sparse_grad, out)| {
+            operands::overlaps(
+                &[out],
+                "gather",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             gather_run(&mut outs, self_, dim, index, sparse_grad)?;
             Ok(out.clone())
@@ -334,6 +382,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER__SRC,
         Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
@@ -344,6 +398,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_SRC_OUT,
         Serves::dense("scatter_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_src_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
@@ -364,6 +424,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER__VALUE,
         Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value)| {
+            operands::overlaps(&[self_], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(self_.clone())
@@ -374,6 +435,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_VALUE_OUT,
         Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value, out)| {
+            operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(out.clone())
@@ -394,6 +456,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_ADD_,
         Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
@@ -404,6 +472,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER_ADD_OUT,
         Serves::dense("scatter_add_kernel"),
         |_, (self_, dim, index, src, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter_add",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_add_run(&mut outs, self_, dim, index, src)?;
             Ok(out.clone())
@@ -445,17 +519,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::MASKED_SELECT_OUT,
         EXPLICIT,
         |_, (self_, mask, out)| {
+            operands::overlaps(
+                &[out],
+                "masked_select",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("mask", &mask)],
+            )?;
             structured::write_out("masked_select", out, &composite::index::masked_select(self_, mask)?)
         },
     )?;
     registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
+        operands::check_operands("nonzero", &[("self", &self_)])?;
         NONZERO_KERNEL.get(keyset.highest_priority_type_id())?(self_)
     });
     registrar.kernel(
         "nonzero.out",
         &handles::NONZERO_OUT,
         Serves::dense("nonzero_kernel"),
-        |keyset, (self_, out)| structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?),
+        |keyset, (self_, out)| {
+            operands::overlaps(&[out], "nonzero", operands::Overlap::Refuse, &[("self", &self_)])?;
+            structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
+        },
     );
     registrar.implement_transparent("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {
         composite::index::nonzero_numpy(self_)

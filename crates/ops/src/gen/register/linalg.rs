@@ -8,9 +8,12 @@ use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -47,8 +50,8 @@ static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("dot_kernel");
 
 fn mm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::mm_meta(outs, self_, mat2)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
+    if let Some(key) = operands::kernel_key(outs, "mm", &[("self", &self_), ("mat2", &mat2)])? {
         MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
     outs.finish()
@@ -62,8 +65,10 @@ fn addmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, mat1, mat2, beta, alpha] meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "addmm", &[("self", &self_), ("mat1", &mat1), ("mat2", &mat2)])?
+    {
         structured::init_from(self_, outs)?;
         ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
     }
@@ -71,8 +76,8 @@ fn addmm_run(
 }
 
 fn bmm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
-    meta::linalg::bmm_meta(outs, self_, mat2)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, mat2] meta::linalg::bmm_meta(outs, self_, mat2))?;
+    if let Some(key) = operands::kernel_key(outs, "bmm", &[("self", &self_), ("mat2", &mat2)])? {
         BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
     }
     outs.finish()
@@ -86,8 +91,10 @@ fn baddbmm_run(
     beta: &Scalar,
     alpha: &Scalar,
 ) -> Result<()> {
-    meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, batch1, batch2, beta, alpha] meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha))?;
+    if let Some(key) =
+        operands::kernel_key(outs, "baddbmm", &[("self", &self_), ("batch1", &batch1), ("batch2", &batch2)])?
+    {
         structured::init_from(self_, outs)?;
         BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
     }
@@ -95,8 +102,8 @@ fn baddbmm_run(
 }
 
 fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
-    meta::linalg::dot_meta(outs, self_, tensor)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, tensor] meta::linalg::dot_meta(outs, self_, tensor))?;
+    if let Some(key) = operands::kernel_key(outs, "dot", &[("self", &self_), ("tensor", &tensor)])? {
         DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?)?;
     }
     outs.finish()
@@ -122,7 +129,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "mm.out",
         &handles::MM_OUT,
         Serves::dense("mm_kernel"),
-        |_, (self_, mat2, out)| {
+        |keyset, (self_, mat2, out)| {
+            if operands::overlaps(
+                &[out],
+                "mm",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("mat2", &mat2)],
+            )? {
+                return structured::write_out("mm", out, &redispatch::mm(keyset, self_, mat2)?);
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             mm_run(&mut outs, self_, mat2)?;
             Ok(out.clone())
@@ -142,7 +157,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addmm_",
         &handles::ADDMM_,
         Serves::dense("addmm_kernel"),
-        |_, (self_, mat1, mat2, beta, alpha)| {
+        |keyset, (self_, mat1, mat2, beta, alpha)| {
+            if operands::overlaps(
+                &[self_],
+                "addmm",
+                operands::Overlap::Separate,
+                &[("mat1", &mat1), ("mat2", &mat2)],
+            )? {
+                return structured::write_inplace(
+                    "addmm_",
+                    self_,
+                    &redispatch::addmm(keyset, self_, mat1, mat2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::inplace(self_);
             addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
             Ok(self_.clone())
@@ -152,7 +179,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addmm.out",
         &handles::ADDMM_OUT,
         Serves::dense("addmm_kernel"),
-        |_, (self_, mat1, mat2, beta, alpha, out)| {
+        |keyset, (self_, mat1, mat2, beta, alpha, out)| {
+            if operands::overlaps(
+                &[out],
+                "addmm",
+                operands::Overlap::Separate,
+                &[("mat1", &mat1), ("mat2", &mat2)],
+            )? {
+                return structured::write_out(
+                    "addmm",
+                    out,
+                    &redispatch::addmm(keyset, self_, mat1, mat2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
             Ok(out.clone())
@@ -167,7 +206,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bmm.out",
         &handles::BMM_OUT,
         Serves::dense("bmm_kernel"),
-        |_, (self_, mat2, out)| {
+        |keyset, (self_, mat2, out)| {
+            if operands::overlaps(
+                &[out],
+                "bmm",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("mat2", &mat2)],
+            )? {
+                return structured::write_out("bmm", out, &redispatch::bmm(keyset, self_, mat2)?);
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             bmm_run(&mut outs, self_, mat2)?;
             Ok(out.clone())
@@ -187,7 +234,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "baddbmm_",
         &handles::BADDBMM_,
         Serves::dense("baddbmm_kernel"),
-        |_, (self_, batch1, batch2, beta, alpha)| {
+        |keyset, (self_, batch1, batch2, beta, alpha)| {
+            if operands::overlaps(
+                &[self_],
+                "baddbmm",
+                operands::Overlap::Separate,
+                &[("batch1", &batch1), ("batch2", &batch2)],
+            )? {
+                return structured::write_inplace(
+                    "baddbmm_",
+                    self_,
+                    &redispatch::baddbmm(keyset, self_, batch1, batch2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::inplace(self_);
             baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(self_.clone())
@@ -197,7 +256,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "baddbmm.out",
         &handles::BADDBMM_OUT,
         Serves::dense("baddbmm_kernel"),
-        |_, (self_, batch1, batch2, beta, alpha, out)| {
+        |keyset, (self_, batch1, batch2, beta, alpha, out)| {
+            if operands::overlaps(
+                &[out],
+                "baddbmm",
+                operands::Overlap::Separate,
+                &[("batch1", &batch1), ("batch2", &batch2)],
+            )? {
+                return structured::write_out(
+                    "baddbmm",
+                    out,
+                    &redispatch::baddbmm(keyset, self_, batch1, batch2, beta, alpha)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(out.clone())
@@ -216,7 +287,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "dot.out",
         &handles::DOT_OUT,
         Serves::dense("dot_kernel"),
-        |_, (self_, tensor, out)| {
+        |keyset, (self_, tensor, out)| {
+            if operands::overlaps(
+                &[out],
+                "dot",
+                operands::Overlap::Separate,
+                &[("self", &self_), ("tensor", &tensor)],
+            )? {
+                return structured::write_out("dot", out, &redispatch::dot(keyset, self_, tensor)?);
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             dot_run(&mut outs, self_, tensor)?;
             Ok(out.clone())

@@ -8,9 +8,12 @@ use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -41,8 +44,12 @@ fn nll_loss_forward_run(
     reduction: i64,
     ignore_index: &SymInt,
 ) -> Result<()> {
-    meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_, target, weight, ignore_index] meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "nll_loss_forward",
+        &[("self", &self_), ("target", &target), ("weight", &weight)],
+    )? {
         NLL_LOSS_FORWARD_KERNEL.get(key)?(
             self_,
             target,
@@ -65,17 +72,18 @@ fn nll_loss_backward_run(
     ignore_index: &SymInt,
     total_weight: &Tensor,
 ) -> Result<()> {
-    meta::loss::nll_loss_backward_meta(
+    with_sizes!([outs, grad_output, self_, target, weight, ignore_index, total_weight] meta::loss::nll_loss_backward_meta(outs, grad_output, self_, target, weight, reduction, ignore_index, total_weight))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        self_,
-        target,
-        weight,
-        reduction,
-        ignore_index,
-        total_weight,
-    )?;
-    if let Some(key) = structured::kernel_key(outs)? {
+        "nll_loss_backward",
+        &[
+            ("grad_output", &grad_output),
+            ("self", &self_),
+            ("target", &target),
+            ("weight", &weight),
+            ("total_weight", &total_weight),
+        ],
+    )? {
         NLL_LOSS_BACKWARD_KERNEL.get(key)?(
             grad_output,
             target,
@@ -130,7 +138,34 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "nll_loss_backward.grad_input",
         &handles::NLL_LOSS_BACKWARD_GRAD_INPUT,
         Serves::dense("nll_loss_backward_kernel"),
-        |_, (grad_output, self_, target, weight, reduction, ignore_index, total_weight, grad_input)| {
+        |keyset, (grad_output, self_, target, weight, reduction, ignore_index, total_weight, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "nll_loss_backward",
+                operands::Overlap::Separate,
+                &[
+                    ("grad_output", &grad_output),
+                    ("self", &self_),
+                    ("target", &target),
+                    ("weight", &weight),
+                    ("total_weight", &total_weight),
+                ],
+            )? {
+                return structured::write_out(
+                    "nll_loss_backward",
+                    grad_input,
+                    &redispatch::nll_loss_backward(
+                        keyset,
+                        grad_output,
+                        self_,
+                        target,
+                        weight,
+                        reduction,
+                        ignore_index,
+                        total_weight,
+                    )?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[grad_input]);
             nll_loss_backward_run(
                 &mut outs,

@@ -9,8 +9,10 @@ use iter::{DispatchStub, StructuredOutputs};
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -31,8 +33,12 @@ fn native_layer_norm_run(
     bias: Option<&Tensor>,
     eps: f64,
 ) -> Result<()> {
-    meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, input, normalized_shape, weight, bias] meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "native_layer_norm",
+        &[("input", &input), ("weight", &weight), ("bias", &bias)],
+    )? {
         let normalized_shape = structured::ints(normalized_shape)?;
         LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
     }

@@ -1584,7 +1584,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("logical_not_kernel"),
         |keyset, (self_, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("logical_not", out, &redispatch::logical_not(keyset, self_)?);
+                return structured::write_out_or_input(
+                    "logical_not",
+                    out,
+                    &[self_],
+                    &redispatch::logical_not(keyset, self_)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             logical_not_run(&mut outs, self_)?;
@@ -2516,9 +2521,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("logical_and_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_and",
                     out,
+                    &[self_, other],
                     &redispatch::logical_and(keyset, self_, other)?,
                 );
             }
@@ -2560,9 +2566,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("logical_or_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_or",
                     out,
+                    &[self_, other],
                     &redispatch::logical_or(keyset, self_, other)?,
                 );
             }
@@ -2604,9 +2611,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("logical_xor_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out(
+                return structured::write_out_or_input(
                     "logical_xor",
                     out,
+                    &[self_, other],
                     &redispatch::logical_xor(keyset, self_, other)?,
                 );
             }
@@ -2648,7 +2656,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("eq_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("eq", out, &redispatch::eq_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "eq",
+                    out,
+                    &[self_, other],
+                    &redispatch::eq_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             eq_tensor_run(&mut outs, self_, other)?;
@@ -2697,7 +2710,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("ne_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("ne", out, &redispatch::ne_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "ne",
+                    out,
+                    &[self_, other],
+                    &redispatch::ne_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             ne_tensor_run(&mut outs, self_, other)?;
@@ -2746,7 +2764,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("lt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("lt", out, &redispatch::lt_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "lt",
+                    out,
+                    &[self_, other],
+                    &redispatch::lt_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             lt_tensor_run(&mut outs, self_, other)?;
@@ -2795,7 +2818,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("le_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("le", out, &redispatch::le_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "le",
+                    out,
+                    &[self_, other],
+                    &redispatch::le_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             le_tensor_run(&mut outs, self_, other)?;
@@ -2844,7 +2872,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("gt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("gt", out, &redispatch::gt_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "gt",
+                    out,
+                    &[self_, other],
+                    &redispatch::gt_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             gt_tensor_run(&mut outs, self_, other)?;
@@ -2893,7 +2926,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense_unchecked("ge_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
-                return structured::write_out("ge", out, &redispatch::ge_tensor(keyset, self_, other)?);
+                return structured::write_out_or_input(
+                    "ge",
+                    out,
+                    &[self_, other],
+                    &redispatch::ge_tensor(keyset, self_, other)?,
+                );
             }
             let mut outs = StructuredOutputs::out(&[out]);
             ge_tensor_run(&mut outs, self_, other)?;

@@ -8,9 +8,12 @@ use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -35,8 +38,8 @@ fn max_pool2d_with_indices_run(
     dilation: &[i64],
     ceil_mode: bool,
 ) -> Result<()> {
-    meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
+    if let Some(key) = operands::kernel_key(outs, "max_pool2d_with_indices", &[("self", &self_)])? {
         MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
     }
     outs.finish()
@@ -53,18 +56,12 @@ fn max_pool2d_with_indices_backward_run(
     ceil_mode: bool,
     indices: &Tensor,
 ) -> Result<()> {
-    meta::pool::max_pool2d_backward_meta(
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::max_pool2d_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices))?;
+    if let Some(key) = operands::kernel_key(
         outs,
-        grad_output,
-        self_,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        ceil_mode,
-        indices,
-    )?;
-    if let Some(key) = structured::kernel_key(outs)? {
+        "max_pool2d_with_indices_backward",
+        &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+    )? {
         MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)?;
     }
     outs.finish()
@@ -100,7 +97,29 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "max_pool2d_with_indices.out",
         &handles::MAX_POOL2D_WITH_INDICES_OUT,
         Serves::dense("max_pool2d_kernel"),
-        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices)| {
+        |keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices)| {
+            if operands::overlaps(
+                &[out, indices],
+                "max_pool2d_with_indices",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::max_pool2d_with_indices(
+                        keyset,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        dilation,
+                        ceil_mode,
+                    )?;
+                    Ok((
+                        structured::write_out("max_pool2d_with_indices", out, &result0)?,
+                        structured::write_out("max_pool2d_with_indices", indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[out, indices]);
             max_pool2d_with_indices_run(&mut outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
             Ok((out.clone(), indices.clone()))
@@ -126,25 +145,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.structured(
-        "max_pool2d_with_indices_backward.grad_input",
-        &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT,
-        Serves::dense("max_pool2d_backward_kernel"),
-        |_, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| {
-            let mut outs = StructuredOutputs::out(&[grad_input]);
-            max_pool2d_with_indices_backward_run(
-                &mut outs,
-                grad_output,
-                self_,
-                kernel_size,
-                stride,
-                padding,
-                dilation,
-                ceil_mode,
-                indices,
-            )?;
-            Ok(grad_input.clone())
-        },
-    )?;
+    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_out("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(&mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
     Ok(())
 }

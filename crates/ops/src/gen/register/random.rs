@@ -10,8 +10,10 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, BACKEND_SELECT, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -180,8 +182,8 @@ fn randperm_generator_out_run(
     n: &SymInt,
     generator: Option<&Generator>,
 ) -> Result<()> {
-    meta::random::randperm_meta(outs, n, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
+    if let Some(key) = operands::kernel_key(outs, "randperm", &[])? {
         RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
     }
     outs.finish()

@@ -8,9 +8,12 @@ use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -130,8 +133,8 @@ fn prod_dim_int_run(
 }
 
 fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::max_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::max_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "max", &[("self", &self_)])? {
         MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -146,8 +149,8 @@ fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 }
 
 fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
-    meta::reduce::min_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::min_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "min", &[("self", &self_)])? {
         MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -178,16 +181,16 @@ fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: 
 }
 
 fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmax_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::argmax_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "argmax", &[("self", &self_)])? {
         ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
 }
 
 fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
-    meta::reduce::argmin_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::argmin_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(outs, "argmin", &[("self", &self_)])? {
         ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -252,8 +255,8 @@ fn all_dims_run(
 }
 
 fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
+    if let Some(key) = operands::kernel_key(outs, "_softmax", &[("self", &self_)])? {
         SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -266,8 +269,12 @@ fn _softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_softmax_backward_data",
+        &[("grad_output", &grad_output), ("output", &output)],
+    )? {
         SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -279,8 +286,8 @@ fn _log_softmax_run(
     dim: i64,
     half_to_float: bool,
 ) -> Result<()> {
-    meta::reduce::softmax_meta(outs, self_, dim, half_to_float)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
+    if let Some(key) = operands::kernel_key(outs, "_log_softmax", &[("self", &self_)])? {
         LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -293,8 +300,12 @@ fn _log_softmax_backward_data_run(
     dim: i64,
     input_dtype: ScalarType,
 ) -> Result<()> {
-    meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
+    if let Some(key) = operands::kernel_key(
+        outs,
+        "_log_softmax_backward_data",
+        &[("grad_output", &grad_output), ("output", &output)],
+    )? {
         LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -407,7 +418,21 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "max.dim_max",
         &handles::MAX_DIM_MAX,
         Serves::dense("max_dim_kernel"),
-        |_, (self_, dim, keepdim, max, max_values)| {
+        |keyset, (self_, dim, keepdim, max, max_values)| {
+            if operands::overlaps(
+                &[max, max_values],
+                "max",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::max_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_out("max", max, &result0)?,
+                        structured::write_out("max", max_values, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[max, max_values]);
             max_dim_run(&mut outs, self_, dim, keepdim)?;
             Ok((max.clone(), max_values.clone()))
@@ -442,7 +467,21 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "min.dim_min",
         &handles::MIN_DIM_MIN,
         Serves::dense("min_dim_kernel"),
-        |_, (self_, dim, keepdim, min, min_indices)| {
+        |keyset, (self_, dim, keepdim, min, min_indices)| {
+            if operands::overlaps(
+                &[min, min_indices],
+                "min",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::min_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_out("min", min, &result0)?,
+                        structured::write_out("min", min_indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[min, min_indices]);
             min_dim_run(&mut outs, self_, dim, keepdim)?;
             Ok((min.clone(), min_indices.clone()))
@@ -517,7 +556,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "argmax.out",
         &handles::ARGMAX_OUT,
         Serves::dense("argmax_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        |keyset, (self_, dim, keepdim, out)| {
+            if operands::overlaps(&[out], "argmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "argmax",
+                    out,
+                    &redispatch::argmax(keyset, self_, dim, keepdim)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             argmax_run(&mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
@@ -537,7 +583,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "argmin.out",
         &handles::ARGMIN_OUT,
         Serves::dense("argmin_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        |keyset, (self_, dim, keepdim, out)| {
+            if operands::overlaps(&[out], "argmin", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "argmin",
+                    out,
+                    &redispatch::argmin(keyset, self_, dim, keepdim)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             argmin_run(&mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
@@ -695,7 +748,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_softmax.out",
         &handles::_SOFTMAX_OUT,
         Serves::dense("softmax_kernel"),
-        |_, (self_, dim, half_to_float, out)| {
+        |keyset, (self_, dim, half_to_float, out)| {
+            if operands::overlaps(&[out], "_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "_softmax",
+                    out,
+                    &redispatch::_softmax(keyset, self_, dim, half_to_float)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _softmax_run(&mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
@@ -715,7 +775,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_softmax_backward_data.out",
         &handles::_SOFTMAX_BACKWARD_DATA_OUT,
         Serves::dense("softmax_backward_kernel"),
-        |_, (grad_output, output, dim, input_dtype, grad_input)| {
+        |keyset, (grad_output, output, dim, input_dtype, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_softmax_backward_data",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("output", &output)],
+            )? {
+                return structured::write_out(
+                    "_softmax_backward_data",
+                    grad_input,
+                    &redispatch::_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[grad_input]);
             _softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             Ok(grad_input.clone())
@@ -749,7 +821,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_log_softmax.out",
         &handles::_LOG_SOFTMAX_OUT,
         Serves::dense("log_softmax_kernel"),
-        |_, (self_, dim, half_to_float, out)| {
+        |keyset, (self_, dim, half_to_float, out)| {
+            if operands::overlaps(&[out], "_log_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_out(
+                    "_log_softmax",
+                    out,
+                    &redispatch::_log_softmax(keyset, self_, dim, half_to_float)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _log_softmax_run(&mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
@@ -769,7 +848,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_log_softmax_backward_data.out",
         &handles::_LOG_SOFTMAX_BACKWARD_DATA_OUT,
         Serves::dense("log_softmax_backward_kernel"),
-        |_, (grad_output, output, dim, input_dtype, out)| {
+        |keyset, (grad_output, output, dim, input_dtype, out)| {
+            if operands::overlaps(
+                &[out],
+                "_log_softmax_backward_data",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("output", &output)],
+            )? {
+                return structured::write_out(
+                    "_log_softmax_backward_data",
+                    out,
+                    &redispatch::_log_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,
+                );
+            }
             let mut outs = StructuredOutputs::out(&[out]);
             _log_softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
             Ok(out.clone())

@@ -9,8 +9,10 @@ use iter::{DispatchStub, StructuredOutputs};
 use crate::composite;
 use crate::gen::handles;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 use crate::view;
 
 /// The schemas and their tags, in the order of their declarations.
@@ -81,8 +83,8 @@ static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("cat_kernel");
 
 fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
-    meta::shape::cat_meta(outs, tensors, dim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, tensors] meta::shape::cat_meta(outs, tensors, dim))?;
+    if let Some(key) = operands::kernel_key(outs, "cat", &[("tensors", &tensors)])? {
         CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?)?;
     }
     outs.finish()
@@ -95,28 +97,24 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
+    registrar.implement_transparent("as_strided", &handles::AS_STRIDED, EXPLICIT, |_, (self_, size, stride, storage_offset)| with_sizes!([self_, size, stride, storage_offset] view::as_strided(self_, size, stride, storage_offset)))?;
     registrar.implement_transparent(
-        "as_strided",
-        &handles::AS_STRIDED,
+        "view",
+        &handles::VIEW,
         EXPLICIT,
-        |_, (self_, size, stride, storage_offset)| view::as_strided(self_, size, stride, storage_offset),
+        |_, (self_, size)| with_sizes!([self_, size] view::view(self_, size)),
     )?;
-    registrar.implement_transparent("view", &handles::VIEW, EXPLICIT, |_, (self_, size)| {
-        view::view(self_, size)
-    })?;
-    registrar.implement_transparent("view.dtype", &handles::VIEW_DTYPE, EXPLICIT, |_, (self_, dtype)| {
-        view::view_dtype(self_, dtype)
-    })?;
+    registrar.implement_transparent(
+        "view.dtype",
+        &handles::VIEW_DTYPE,
+        EXPLICIT,
+        |_, (self_, dtype)| with_sizes!([self_] view::view_dtype(self_, dtype)),
+    )?;
     registrar.implement("_unsafe_view", &handles::_UNSAFE_VIEW, EXPLICIT, |_, (self_, size)| {
         composite::shape::_unsafe_view(self_, size)
     })?;
     registrar.fall_through("_unsafe_view", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
-    registrar.implement_transparent(
-        "_reshape_alias",
-        &handles::_RESHAPE_ALIAS,
-        EXPLICIT,
-        |_, (self_, size, stride)| view::_reshape_alias(self_, size, stride),
-    )?;
+    registrar.implement_transparent("_reshape_alias", &handles::_RESHAPE_ALIAS, EXPLICIT, |_, (self_, size, stride)| with_sizes!([self_, size, stride] view::_reshape_alias(self_, size, stride)))?;
     registrar.implement_transparent("reshape", &handles::RESHAPE, IMPLICIT, |_, (self_, shape)| {
         composite::shape::reshape(self_, shape)
     })?;
@@ -130,18 +128,21 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "transpose.int",
         &handles::TRANSPOSE_INT,
         EXPLICIT,
-        |_, (self_, dim0, dim1)| view::transpose_int(self_, dim0, dim1),
+        |_, (self_, dim0, dim1)| with_sizes!([self_] view::transpose_int(self_, dim0, dim1)),
     )?;
-    registrar.implement_transparent("t", &handles::T, EXPLICIT, |_, (self_,)| view::t(self_))?;
-    registrar.implement_transparent("permute", &handles::PERMUTE, EXPLICIT, |_, (self_, dims)| {
-        view::permute(self_, dims)
-    })?;
     registrar.implement_transparent(
-        "slice.Tensor",
-        &handles::SLICE_TENSOR,
+        "t",
+        &handles::T,
         EXPLICIT,
-        |_, (self_, dim, start, end, step)| view::slice_tensor(self_, dim, start, end, step),
+        |_, (self_,)| with_sizes!([self_] view::t(self_)),
     )?;
+    registrar.implement_transparent(
+        "permute",
+        &handles::PERMUTE,
+        EXPLICIT,
+        |_, (self_, dims)| with_sizes!([self_] view::permute(self_, dims)),
+    )?;
+    registrar.implement_transparent("slice.Tensor", &handles::SLICE_TENSOR, EXPLICIT, |_, (self_, dim, start, end, step)| with_sizes!([self_, start, end, step] view::slice_tensor(self_, dim, start, end, step)))?;
     registrar.implement(
         "slice_backward",
         &handles::SLICE_BACKWARD,
@@ -154,7 +155,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "select.int",
         &handles::SELECT_INT,
         EXPLICIT,
-        |_, (self_, dim, index)| view::select_int(self_, dim, index),
+        |_, (self_, dim, index)| with_sizes!([self_, index] view::select_int(self_, dim, index)),
     )?;
     registrar.implement(
         "select_backward",
@@ -168,7 +169,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "diagonal",
         &handles::DIAGONAL,
         EXPLICIT,
-        |_, (self_, offset, dim1, dim2)| view::diagonal(self_, offset, dim1, dim2),
+        |_, (self_, offset, dim1, dim2)| with_sizes!([self_] view::diagonal(self_, offset, dim1, dim2)),
     )?;
     registrar.implement(
         "diagonal_backward",
@@ -178,26 +179,39 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::shape::diagonal_backward(grad_output, input_sizes, offset, dim1, dim2)
         },
     )?;
-    registrar.implement_transparent("expand", &handles::EXPAND, EXPLICIT, |_, (self_, size, implicit)| {
-        view::expand(self_, size, implicit)
-    })?;
+    registrar.implement_transparent(
+        "expand",
+        &handles::EXPAND,
+        EXPLICIT,
+        |_, (self_, size, implicit)| with_sizes!([self_, size] view::expand(self_, size, implicit)),
+    )?;
     registrar.implement_transparent("expand_as", &handles::EXPAND_AS, IMPLICIT, |_, (self_, other)| {
         composite::shape::expand_as(self_, other)
     })?;
-    registrar
-        .implement_transparent("squeeze", &handles::SQUEEZE, EXPLICIT, |_, (self_,)| view::squeeze(self_))?;
-    registrar.implement_transparent("squeeze.dim", &handles::SQUEEZE_DIM, EXPLICIT, |_, (self_, dim)| {
-        view::squeeze_dim(self_, dim)
-    })?;
+    registrar.implement_transparent(
+        "squeeze",
+        &handles::SQUEEZE,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::squeeze(self_)),
+    )?;
+    registrar.implement_transparent(
+        "squeeze.dim",
+        &handles::SQUEEZE_DIM,
+        EXPLICIT,
+        |_, (self_, dim)| with_sizes!([self_] view::squeeze_dim(self_, dim)),
+    )?;
     registrar.implement_transparent(
         "squeeze.dims",
         &handles::SQUEEZE_DIMS,
         EXPLICIT,
-        |_, (self_, dim)| view::squeeze_dims(self_, dim),
+        |_, (self_, dim)| with_sizes!([self_] view::squeeze_dims(self_, dim)),
     )?;
-    registrar.implement_transparent("unsqueeze", &handles::UNSQUEEZE, EXPLICIT, |_, (self_, dim)| {
-        view::unsqueeze(self_, dim)
-    })?;
+    registrar.implement_transparent(
+        "unsqueeze",
+        &handles::UNSQUEEZE,
+        EXPLICIT,
+        |_, (self_, dim)| with_sizes!([self_] view::unsqueeze(self_, dim)),
+    )?;
     registrar.implement_transparent(
         "narrow",
         &handles::NARROW,
@@ -214,23 +228,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "unfold",
         &handles::UNFOLD,
         EXPLICIT,
-        |_, (self_, dimension, size, step)| view::unfold(self_, dimension, size, step),
-    )?;
-    registrar.implement_transparent("unbind.int", &handles::UNBIND_INT, EXPLICIT, |_, (self_, dim)| {
-        view::unbind_int(self_, dim)
-    })?;
-    registrar.implement_transparent(
-        "split.Tensor",
-        &handles::SPLIT_TENSOR,
-        EXPLICIT,
-        |_, (self_, split_size, dim)| view::split_tensor(self_, split_size, dim),
+        |_, (self_, dimension, size, step)| with_sizes!([self_] view::unfold(self_, dimension, size, step)),
     )?;
     registrar.implement_transparent(
-        "split_with_sizes",
-        &handles::SPLIT_WITH_SIZES,
+        "unbind.int",
+        &handles::UNBIND_INT,
         EXPLICIT,
-        |_, (self_, split_sizes, dim)| view::split_with_sizes(self_, split_sizes, dim),
+        |_, (self_, dim)| with_sizes!([self_] view::unbind_int(self_, dim)),
     )?;
+    registrar.implement_transparent("split.Tensor", &handles::SPLIT_TENSOR, EXPLICIT, |_, (self_, split_size, dim)| with_sizes!([self_, split_size] view::split_tensor(self_, split_size, dim)))?;
+    registrar.implement_transparent("split_with_sizes", &handles::SPLIT_WITH_SIZES, EXPLICIT, |_, (self_, split_sizes, dim)| with_sizes!([self_, split_sizes] view::split_with_sizes(self_, split_sizes, dim)))?;
     registrar.implement_transparent(
         "split.sizes",
         &handles::SPLIT_SIZES,
@@ -286,31 +293,51 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("adjoint", &handles::ADJOINT, IMPLICIT, |_, (self_,)| {
         composite::shape::adjoint(self_)
     })?;
-    registrar
-        .implement_transparent("detach", &handles::DETACH, EXPLICIT, |_, (self_,)| view::detach(self_))?;
-    registrar.implement_transparent("alias", &handles::ALIAS, EXPLICIT, |_, (self_,)| view::alias(self_))?;
+    registrar.implement_transparent(
+        "detach",
+        &handles::DETACH,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::detach(self_)),
+    )?;
+    registrar.implement_transparent(
+        "alias",
+        &handles::ALIAS,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::alias(self_)),
+    )?;
     registrar.implement_transparent("real", &handles::REAL, IMPLICIT, |_, (self_,)| {
         composite::shape::real(self_)
     })?;
     registrar.implement_transparent("imag", &handles::IMAG, IMPLICIT, |_, (self_,)| {
         composite::shape::imag(self_)
     })?;
-    registrar.implement_transparent("view_as_real", &handles::VIEW_AS_REAL, EXPLICIT, |_, (self_,)| {
-        view::view_as_real(self_)
-    })?;
+    registrar.implement_transparent(
+        "view_as_real",
+        &handles::VIEW_AS_REAL,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::view_as_real(self_)),
+    )?;
     registrar.implement_transparent(
         "view_as_complex",
         &handles::VIEW_AS_COMPLEX,
         EXPLICIT,
-        |_, (self_,)| view::view_as_complex(self_),
+        |_, (self_,)| with_sizes!([self_] view::view_as_complex(self_)),
     )?;
     registrar.implement_transparent("conj", &handles::CONJ, IMPLICIT, |_, (self_,)| {
         composite::shape::conj(self_)
     })?;
-    registrar.implement_transparent("_conj", &handles::_CONJ, EXPLICIT, |_, (self_,)| view::_conj(self_))?;
-    registrar.implement_transparent("_neg_view", &handles::_NEG_VIEW, EXPLICIT, |_, (self_,)| {
-        view::_neg_view(self_)
-    })?;
+    registrar.implement_transparent(
+        "_conj",
+        &handles::_CONJ,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::_conj(self_)),
+    )?;
+    registrar.implement_transparent(
+        "_neg_view",
+        &handles::_NEG_VIEW,
+        EXPLICIT,
+        |_, (self_,)| with_sizes!([self_] view::_neg_view(self_)),
+    )?;
     registrar.implement("_conj_physical", &handles::_CONJ_PHYSICAL, EXPLICIT, |_, (self_,)| {
         composite::shape::_conj_physical(self_)
     })?;
@@ -331,6 +358,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::CAT_OUT,
         Serves::dense("cat_kernel"),
         |_, (tensors, dim, out)| {
+            operands::overlaps(&[out], "cat", operands::Overlap::Refuse, &[("tensors", &tensors)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             cat_run(&mut outs, tensors, dim)?;
             Ok(out.clone())

@@ -8,9 +8,12 @@ use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
+use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -33,8 +36,8 @@ fn sort_stable_run(
     dim: i64,
     descending: bool,
 ) -> Result<()> {
-    meta::sort::sort_meta(outs, self_, stable, dim, descending)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    with_sizes!([outs, self_] meta::sort::sort_meta(outs, self_, stable, dim, descending))?;
+    if let Some(key) = operands::kernel_key(outs, "sort", &[("self", &self_)])? {
         SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)?;
     }
     outs.finish()
@@ -76,7 +79,21 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sort.values_stable",
         &handles::SORT_VALUES_STABLE,
         Serves::dense("sort_kernel"),
-        |_, (self_, stable, dim, descending, values, indices)| {
+        |keyset, (self_, stable, dim, descending, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "sort",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::sort_stable(keyset, self_, stable, dim, descending)?;
+                    Ok((
+                        structured::write_out("sort", values, &result0)?,
+                        structured::write_out("sort", indices, &result1)?,
+                    ))
+                };
+            }
             let mut outs = StructuredOutputs::out(&[values, indices]);
             sort_stable_run(&mut outs, self_, stable, dim, descending)?;
             Ok((values.clone(), indices.clone()))

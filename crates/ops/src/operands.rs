@@ -1,0 +1,134 @@
+//! What is proved about a call's tensors before a kernel that walks memory by itself touches them: that they are on
+//! one device and inside their storages, and that what is written lies neither over itself nor over what is read.
+//!
+//! [`iter::TensorIterator`] proves the same for the kernels that it drives.
+
+use c10::{check, Device, DispatchKey, Result, Tensor};
+use iter::mem_overlap::{assert_no_internal_overlap, get_overlap_status, MemOverlapStatus};
+use iter::StructuredOutputs;
+
+/// An argument that holds tensors.
+pub trait Operand {
+    /// Calls `f` with each of them until it fails.
+    fn try_for_each<'a>(&'a self, f: &mut dyn FnMut(&'a Tensor) -> Result<()>) -> Result<()>;
+}
+
+impl Operand for &Tensor {
+    #[inline]
+    fn try_for_each<'a>(&'a self, f: &mut dyn FnMut(&'a Tensor) -> Result<()>) -> Result<()> {
+        f(self)
+    }
+}
+
+impl Operand for Option<&Tensor> {
+    #[inline]
+    fn try_for_each<'a>(&'a self, f: &mut dyn FnMut(&'a Tensor) -> Result<()>) -> Result<()> {
+        self.iter().copied().try_for_each(f)
+    }
+}
+
+impl Operand for &[Tensor] {
+    fn try_for_each<'a>(&'a self, f: &mut dyn FnMut(&'a Tensor) -> Result<()>) -> Result<()> {
+        self.iter().try_for_each(f)
+    }
+}
+
+impl Operand for &[Option<Tensor>] {
+    fn try_for_each<'a>(&'a self, f: &mut dyn FnMut(&'a Tensor) -> Result<()>) -> Result<()> {
+        self.iter().flatten().try_for_each(f)
+    }
+}
+
+/// What a kernel's inputs are called, and what they hold.
+pub type Operands<'a> = &'a [(&'static str, &'a dyn Operand)];
+
+/// What to do when an output shares memory with an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// Refuse the call, as PyTorch does where elements move to other places (`gather`, `index_put_`, `cat`).
+    Refuse,
+    /// Compute into memory of its own and copy the result.
+    Separate,
+}
+
+/// Whether two devices are one; a device without index is the current one of its type.
+fn is_same_device(a: Device, b: Device) -> bool {
+    a.type_ == b.type_ && (a.index == b.index || a.index < 0 || b.index < 0)
+}
+
+#[cold]
+fn different_devices(op: &str, argument: &str, expected: Device, found: Device) -> Result<()> {
+    c10::bail!(
+        Runtime,
+        "Expected all tensors to be on the same device, but found at least two devices, {expected} and {found}! (when \
+         checking argument for argument {argument} in method {op})"
+    )
+}
+
+/// Checks the inputs of a kernel that makes its outputs itself.
+pub fn check_operands(op: &str, operands: Operands<'_>) -> Result<()> {
+    let mut device = None;
+    for (argument, operand) in operands {
+        operand.try_for_each(&mut |tensor| check_operand(op, argument, tensor, &mut device))?;
+    }
+    Ok(())
+}
+
+#[inline]
+fn check_operand(op: &str, argument: &str, tensor: &Tensor, device: &mut Option<Device>) -> Result<()> {
+    let expected = *device.get_or_insert(tensor.device());
+    if !is_same_device(expected, tensor.device()) {
+        return different_devices(op, argument, expected, tensor.device());
+    }
+    if tensor.is_meta() || !tensor.has_storage() {
+        return Ok(());
+    }
+    tensor.check_in_storage().map_err(|error| error.context(format!("argument {argument} of {op}()")))
+}
+
+/// Checks the tensors of a structured operator whose kernel is not driven by an iterator, and says whose kernel is to
+/// run: `None` when there is nothing to compute (the Meta device).
+pub fn kernel_key(outs: &StructuredOutputs, op: &str, operands: Operands<'_>) -> Result<Option<DispatchKey>> {
+    let mut device = Some(outs.output(0)?.device());
+    for (argument, operand) in operands {
+        operand.try_for_each(&mut |tensor| check_operand(op, argument, tensor, &mut device))?;
+    }
+    if !outs.is_functional() {
+        for i in 0..outs.len() {
+            check_operand(op, "out", outs.output(i)?, &mut device)?;
+        }
+    }
+    crate::structured::kernel_key(outs)
+}
+
+/// Refuses outputs of which several elements share a place, and outputs that lie over an input other than themselves;
+/// where that is to be borne, says whether one does.
+///
+/// Called before the outputs are resized, which would change an input that is the same tensor.
+pub fn overlaps(outs: &[&Tensor], op: &str, overlap: Overlap, operands: Operands<'_>) -> Result<bool> {
+    let mut found = false;
+    for (i, out) in outs.iter().enumerate() {
+        if out.is_meta() || !out.has_storage() {
+            continue;
+        }
+        assert_no_internal_overlap(out)?;
+        for (argument, operand) in operands {
+            operand.try_for_each(&mut |tensor| {
+                let shared = match get_overlap_status(out, tensor)? {
+                    MemOverlapStatus::Full | MemOverlapStatus::Partial => true,
+                    MemOverlapStatus::TooHard => overlap == Overlap::Separate,
+                    MemOverlapStatus::No => false,
+                };
+                check!(
+                    !shared || overlap == Overlap::Separate,
+                    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a \
+                     single memory location. Please clone() the tensor before performing the operation. (argument \
+                     {argument} and output {i} of {op}())"
+                );
+                found |= shared;
+                Ok(())
+            })?;
+        }
+    }
+    Ok(found)
+}
