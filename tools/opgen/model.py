@@ -296,9 +296,12 @@ class Operator:
     doc: str | None = None
     namespace: str | None = None
     python: bool = True
+    manual_method: bool = False  # `python: manual`: the bindings have the method by hand
     numbers_as_tensors: bool = False
     node: str | None = None
     optional_returns: bool = False
+    device_check: bool = True
+    device_guard: bool = True
     overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 

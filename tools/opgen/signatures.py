@@ -53,6 +53,18 @@ class Binding:
         return any(o.is_method for o in self.overloads)
 
     @property
+    def is_manual(self) -> bool:
+        """Whether the bindings have the method by hand, for all of its overloads."""
+        methods = [o.base for o in self.overloads if o.is_method and o.base]
+        manual = [f for f in methods if f.operator.manual_method]
+        if manual and len(manual) != len(methods):
+            generated = next(f for f in methods if f not in manual)
+            raise generated.operator.error(
+                f"the method `{self.name}` is bound by hand, as {manual[0].operator.location} says: `python: manual`"
+            )
+        return bool(manual)
+
+    @property
     def return_names(self) -> tuple[str, ...]:
         """The named tuple's fields: of the overloads that return several named values."""
         for overload in self.overloads:

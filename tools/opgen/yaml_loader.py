@@ -31,8 +31,9 @@ from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
-    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node view "
-    "autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors".split()
+    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
+    "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
+    "device_guard".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
@@ -234,10 +235,13 @@ class _Entry:
             sharding=self.text("sharding", self.rule.sharding if kind is not Kind.IMPLICIT else "decompose"),
             doc=self.text("doc"),
             namespace=self.choice("namespace", NAMESPACES),
-            python=self.flag("python", True),
+            python=self.text("python") == "manual" or self.flag("python", True),
+            manual_method=self.text("python") == "manual",
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
+            device_check=self.choice("device_check", frozenset({"NoCheck", "ExactSame"})) != "NoCheck",
+            device_guard=self.flag("device_guard", True),
             overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
@@ -418,6 +422,8 @@ def _checked(operator: Operator) -> Operator:
         raise operator.error("`init: copy_self` is for structured operators with an argument `self`")
     if operator.kind is not Kind.STRUCTURED and operator.plan != "none":
         raise operator.error("`plan` is for structured operators")
+    if operator.manual_method and "method" not in operator.variants:
+        raise operator.error("`python: manual` is about the method, which `variants` does not have")
     if operator.namespace and "method" in operator.variants:
         raise operator.error("an operator of a namespace has no method")
     for formula in operator.forward:

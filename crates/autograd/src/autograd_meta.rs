@@ -11,6 +11,7 @@ use c10::{AutogradMetaInterface, Result, Tensor, TensorImpl};
 use parking_lot::Mutex;
 
 use crate::edge::Edge;
+use crate::forward_ad;
 use crate::hooks::LeafHooks;
 use crate::node::{Node, WeakNode};
 use crate::variable;
@@ -24,6 +25,8 @@ pub(crate) struct GradState {
     /// The output number under which the retain-grad hook is registered.
     pub(crate) retains_grad: Option<u32>,
     pub(crate) grad: Option<Tensor>,
+    /// The tangent: see Note [Forward mode].
+    pub(crate) fw_grad: Option<Tensor>,
     /// Weak: the graph owns it, and it owns the tensor.
     pub(crate) grad_accumulator: Option<WeakNode>,
 }
@@ -164,6 +167,21 @@ impl AutogradMetaInterface for AutogradMeta {
         let old = std::mem::replace(&mut self.state.lock().grad, grad);
         // Outside the lock: this may free memory or run Python code.
         drop(old);
+    }
+
+    fn fw_grad(&self, level: u64) -> Option<Tensor> {
+        self.state.lock().fw_grad.clone().filter(|_| level == forward_ad::LEVEL)
+    }
+
+    fn set_fw_grad(&self, tangent: Option<Tensor>, level: u64) -> Result<()> {
+        c10::check!(level == forward_ad::LEVEL, "Nested forward mode AD is not supported at the moment");
+        if tangent.is_some() {
+            forward_ad::set_used();
+        }
+        let old = std::mem::replace(&mut self.state.lock().fw_grad, tangent);
+        // As for the gradient.
+        drop(old);
+        Ok(())
     }
 
     fn is_leaf(&self) -> bool {

@@ -3,6 +3,7 @@
 use c10::Result;
 
 use crate::backward_ctx::BackwardCtx;
+use crate::forward_ad::ForwardRule;
 use crate::saved_meta::MetaKind;
 
 /// The derivative of one operator overload.
@@ -19,6 +20,8 @@ pub struct DerivativeEntry {
     pub saved: &'static [SavedArg],
     /// Which returns are differentiable; empty means all.
     pub output_differentiability: &'static [bool],
+    /// How tangents pass in forward mode; `None` where that is not known.
+    pub forward: Option<ForwardRule>,
     /// Computes the gradients.
     pub backward: fn(&mut BackwardCtx<'_>) -> Result<()>,
 }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::basic_nodes::NotImplemented;
 use crate::edge::{Edge, EdgeList, VariableList};
+use crate::forward_ad;
 use crate::input_metadata::InputMetadata;
 use crate::kernel::{
     check_inplace, first_argument, is_mutated, out_requires_grad, redispatch, value_requires_grad,
@@ -22,6 +23,12 @@ pub(crate) fn autograd_fallback(op: OperatorHandle, ks: DispatchKeySet, stack: &
     let info = op.info()?;
     let is_ours = ops::is_built_in(op);
     let first = first_argument(op, info, stack)?;
+    if forward_ad::is_used()
+        && is_ours
+        && info.tensor_args.iter().any(|&arg| forward_ad::has_tangent(&stack[first + arg]))
+    {
+        return Err(forward_ad::not_implemented(op));
+    }
     if !GradMode::is_enabled()
         || !info.tensor_args.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
     {

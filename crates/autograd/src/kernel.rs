@@ -26,6 +26,7 @@ use smallvec::SmallVec;
 
 use crate::derivative_entry::{DerivativeEntry, SavedArg};
 use crate::edge::{Edge, EdgeList};
+use crate::forward_ad;
 use crate::generated_node::{GeneratedNode, Slot, Slots};
 use crate::input_metadata::InputMetadata;
 use crate::node::{MetadataList, Node};
@@ -39,14 +40,47 @@ pub fn autograd_kernel(entry: &'static DerivativeEntry) -> KernelFunction {
     KernelFunction::from_boxed_closure(move |op, ks, stack| {
         let info = op.info()?;
         let first = first_argument(op, info, stack)?;
-        if GradMode::is_enabled()
-            && entry.differentiable.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
+        if forward_ad::is_used()
+            && entry.differentiable.iter().any(|&arg| forward_ad::has_tangent(&stack[first + arg]))
         {
-            record(entry, info, op, ks, stack, first)
-        } else {
-            redispatch(info, op, ks, stack)
+            return with_tangents(entry, info, op, ks, stack, first);
         }
+        run(entry, info, op, ks, stack, first)
     })
+}
+
+/// Calls the operator, and records it if a gradient may be asked for.
+#[inline]
+fn run(
+    entry: &'static DerivativeEntry,
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+    first: usize,
+) -> Result<()> {
+    if GradMode::is_enabled()
+        && entry.differentiable.iter().any(|&arg| value_requires_grad(&stack[first + arg]))
+    {
+        record(entry, info, op, ks, stack, first)
+    } else {
+        redispatch(info, op, ks, stack)
+    }
+}
+
+/// [`run`], and the results' tangents: see Note [Forward mode].
+#[cold]
+fn with_tangents(
+    entry: &'static DerivativeEntry,
+    info: &OpInfo,
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+    first: usize,
+) -> Result<()> {
+    let tangents = forward_ad::tangents_of_results(entry, info, op, &stack[first..])?;
+    run(entry, info, op, ks, stack, first)?;
+    forward_ad::attach(&stack[first..], &tangents)
 }
 
 /// Where the arguments begin on the stack.

@@ -23,6 +23,7 @@ mod edge;
 pub mod engine;
 pub mod fallback;
 pub mod formulas;
+pub mod forward_ad;
 #[allow(non_snake_case, unused_imports)] // Operators' own names, and one header for every family.
 pub mod gen;
 mod generated_node;

@@ -15,6 +15,6 @@ pub mod boxing;
 pub mod dispatcher;
 pub mod schema;
 
-pub use boxing::{ArgTuple, ArgType, BoxedFn, IValue, KernelFunction, RetType, Stack, Unboxed};
+pub use boxing::{ArgTuple, ArgType, BoxedFn, DeviceRules, IValue, KernelFunction, RetType, Stack, Unboxed};
 pub use dispatcher::{list_operators, observer, Dispatcher, Library, LibraryKind, OperatorHandle, TypedOp};
 pub use schema::{FunctionSchema, OpInfo, OperatorName, ReturnAlias};

@@ -5,12 +5,15 @@
 //! that name in `iter::kernel_registry` under a dispatch key, the operator's wrapper is registered under the same key. So a
 //! backend's key is served by exactly the operators whose kernels it has; the others still reach what the backend gives for
 //! all (a fallback) or fail as not implemented. Shape functions compute nothing, and serve the Meta key from the start.
+//!
+//! On a backend with devices the wrapper is registered together with its device rules: a kernel finds its tensors on one
+//! device, which is current.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use c10::{DispatchKey, Error, Result};
-use dispatch::{ArgTuple, KernelFunction, Library, LibraryKind, RetType, TypedOp, Unboxed};
+use c10::{BackendComponent, DispatchKey, Error, Result};
+use dispatch::{ArgTuple, DeviceRules, KernelFunction, Library, LibraryKind, RetType, TypedOp, Unboxed};
 use iter::{kernel_registry, DispatchStub};
 
 use crate::gen::NAMESPACES;
@@ -33,12 +36,20 @@ pub(crate) struct Serves {
     pub(crate) only: &'static [DispatchKey],
     /// Backends whose kernels have other names.
     pub(crate) except: &'static [DispatchKey],
+    /// What holds around the wrapper on backends that have devices to choose from.
+    pub(crate) device: DeviceRules,
 }
 
 impl Serves {
     /// Under this name any backend may register a kernel for its strided tensors.
     pub(crate) const fn dense(kernel: &'static str) -> Serves {
-        Serves { kernel, only: &[], except: &[] }
+        Serves { kernel, only: &[], except: &[], device: DeviceRules { check: true, guard: true } }
+    }
+
+    /// As [`Serves::dense`], without a look at the tensors' devices: the iterator does that, and allows numbers of the
+    /// CPU, or the operator is meant for tensors of several devices.
+    pub(crate) const fn dense_unchecked(kernel: &'static str) -> Serves {
+        Serves { device: DeviceRules { check: false, guard: true }, ..Serves::dense(kernel) }
     }
 
     /// Why the kernel, if it is meant for `key`, cannot be called.
@@ -64,7 +75,7 @@ impl Serves {
 struct Waiting {
     op: &'static str,
     serves: Serves,
-    wrapper: Box<dyn Fn() -> KernelFunction + Send + Sync>,
+    wrapper: Box<dyn Fn(DispatchKey) -> KernelFunction + Send + Sync>,
 }
 
 /// By the kernel's name.
@@ -154,7 +165,11 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) {
         let _ = op;
-        let wrapper = Box::new(move || KernelFunction::from_unboxed::<A, R>(function));
+        let wrapper = Box::new(move |key: DispatchKey| match key.to_backend_component() {
+            // The host has no devices to choose from.
+            BackendComponent::CPUBit => KernelFunction::from_unboxed::<A, R>(function),
+            _ => KernelFunction::from_unboxed_on_device::<A, R>(function, serves.device),
+        });
         self.waiting.entry(serves.kernel).or_default().push(Waiting { op: name, serves, wrapper });
     }
 
@@ -185,7 +200,7 @@ fn kernel_registered(kernel: &'static str, key: DispatchKey) {
     let Some(waiting) = WAITING.get().and_then(|list| list.get(kernel)) else { return };
     for Waiting { op, wrapper, .. } in waiting.iter().filter(|w| w.serves.includes(key)) {
         let mut library = Library::new(LibraryKind::Impl, namespace_of(op));
-        if let Err(error) = library.impl_(op, key, wrapper()) {
+        if let Err(error) = library.impl_(op, key, wrapper(key)) {
             FAILED.lock().unwrap_or_else(PoisonError::into_inner).push((key, error));
         }
         library.leak();

@@ -287,6 +287,21 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
     assert [o.out and o.out.schema.overload for o in eq.overloads] == ["Tensor_out", "Scalar_out"]
 
 
+def test_methods_by_hand_are_declared_so(tmp_path: Path) -> None:
+    half = declare(
+        tmp_path,
+        """
+- op: f.a(Tensor self) -> Tensor
+  variants: [function, method]
+  python: manual
+- op: f.b(Tensor self, Tensor other) -> Tensor
+  variants: [function, method]
+""",
+    )
+    with pytest.raises(OpgenError, match=r"pointwise.yaml:5: f.b: the method `f` is bound by hand, as pointwise.yaml"):
+        _ = [b.is_manual for b in bindings(f for o in half for f in functions_of(o))]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -400,7 +415,7 @@ def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
     assert "F_CUDA_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>>" in text
     assert "F_SPARSE_KERNEL: DispatchStub<fn(&Tensor, &Scalar) -> Result<Tensor>>" in text
     assert "match key { DispatchKey::CUDA => F_CUDA_KERNEL.get(key)?, _ => F_KERNEL.get(key)? }" in text
-    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense("f_kernel") }'
+    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense_unchecked("f_kernel") }'
     assert f'registrar.structured("f_", &handles::F_, {dense}' in text
     sparse = 'Serves { only: &[DispatchKey::SparseCPU, DispatchKey::SparseCUDA], ..Serves::dense("f_sparse_kernel") }'
     assert f'registrar.kernel("f", &handles::F, {sparse}' in text
@@ -408,6 +423,31 @@ def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
     assert f'registrar.kernel("f.out", &handles::F_OUT, {sparse}, {copied}' in text
     assert 'registrar.implement("f", &handles::F, &[DispatchKey::ZeroTensor], ' in text
     assert "composite::pointwise::f_zero(self_, value)" in text
+
+
+def test_device_rules(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> Tensor
+  output: dynamic
+- op: g(Tensor self, Tensor other) -> Tensor
+  output: dynamic
+  device_check: NoCheck
+- op: h(Tensor self) -> Tensor
+  output: dynamic
+  device_guard: false
+- op: i(Tensor self) -> Tensor
+  variants: []
+""",
+        )
+    )
+    assert '&handles::F, Serves::dense("f_kernel"),' in text
+    assert '&handles::G, Serves::dense_unchecked("g_kernel"),' in text
+    free = 'Serves { device: DeviceRules { check: true, guard: false }, ..Serves::dense("h_kernel") }'
+    assert f"&handles::H, {free}," in text
+    assert '&handles::I, Serves::dense_unchecked("i_kernel"),' in text, "the iterator compares"
 
 
 def test_an_operator_may_fall_through_a_key(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]
             entries += [_no_gradient(f) for f in differentiable_functions(functions)]
     code = "\n".join(bodies)
     imports = ["BackwardCtx", "DerivativeEntry"]
-    imports += [n for n in ("MetaKind", "SavedArg") if any(f"{n}::" in e for e in entries)]
+    imports += [n for n in ("ForwardRule", "MetaKind", "SavedArg") if any(f"{n}::" in e for e in entries)]
     uses = ["use c10::Result;"]
     if "as ArgType>" in code:
         uses[0] = f"use c10::{{{', '.join(_value_types(code))}}};"
@@ -86,7 +86,8 @@ def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]
 
 #[allow(unused_imports)]
 use crate::formulas::{{self, *}};
-use crate::{{{", ".join(n for n in imports if n != "no_gradient")}}};
+use crate::{{{", ".join(n for n in imports if n not in ("no_gradient", "ForwardRule"))}}};
+{"use crate::forward_ad::ForwardRule;" if "ForwardRule" in imports else ""}
 {"use super::no_gradient;" if "no_gradient" in imports else ""}
 
 /// One entry per differentiable overload.
@@ -115,8 +116,15 @@ def _entry(function: Function, spec: DerivativeSpec, body: str) -> str:
     return (
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "{spec.node_name}", '
         f'source: "{_source(operator)}", differentiable: &[{", ".join(map(str, spec.differentiable))}], '
-        f"saved: &[{saved}], output_differentiability: &[{outputs}], backward: {body} }},"
+        f"saved: &[{saved}], output_differentiability: &[{outputs}], forward: {_forward(operator)}, "
+        f"backward: {body} }},"
     )
+
+
+def _forward(operator: Operator) -> str:
+    """The rule of forward mode. Other formulas than `auto_linear` are declared for later; nothing evaluates them."""
+    linear = [f.text for f in operator.forward] == ["auto_linear"]
+    return "Some(ForwardRule::Linear)" if linear else "None"
 
 
 def _no_gradient(function: Function) -> str:
@@ -124,7 +132,8 @@ def _no_gradient(function: Function) -> str:
     outputs = ", ".join("false" for _ in function.schema.returns)
     return (
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "", source: "{_source(operator)}", '
-        f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], backward: no_gradient }},"
+        f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], forward: None, "
+        f"backward: no_gradient }},"
     )
 
 

@@ -63,7 +63,8 @@ def _row(binding: Binding) -> str:
     return (
         f'Binding {{ name: "{binding.name}", namespaces: {_namespaces(binding)}, overloads: &[{overloads}], '
         f"return_fields: &[{fields}], takes_requires_grad: {_flag(binding.is_factory)}, "
-        f"numbers_as_tensors: {_flag(binding.numbers_as_tensors)} }},"
+        f"numbers_as_tensors: {_flag(binding.numbers_as_tensors)}, "
+        f"is_manual: {_flag(binding.is_manual)} }},"
     )
 
 

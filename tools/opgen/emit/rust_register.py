@@ -102,6 +102,8 @@ def _imports(text: str) -> str:
 
     modules = ["gen::handles", *(m for m in _MODULES.split() if f"{m.split('::')[-1]}::" in code)]
     lines = [f"use c10::{{{', '.join(sorted({*used(_C10_NAMES), 'Result'}))}}};"]
+    if used("DeviceRules"):
+        lines.append("use dispatch::DeviceRules;")
     if iter_names := used(_ITER_NAMES):
         lines.append(f"use iter::{{{', '.join(iter_names)}}};")
     lines += ["", *(f"use crate::{m};" for m in sorted(modules))]
@@ -143,14 +145,20 @@ def _keys(names: Sequence[str]) -> str:
     return f"&[{', '.join(f'DispatchKey::{n}' for n in names)}]"
 
 
-def _serves(use: KernelUse) -> str:
-    """Which keys the kernel is for, as `registrar::Serves`."""
-    dense = f'Serves::dense("{use.name}")'
+def _serves(use: KernelUse, operator: Operator | None = None) -> str:
+    """Which keys the kernel is for and what holds around it, as `registrar::Serves`."""
+    # An iterator compares the devices itself, as it allows numbers that live on the CPU.
+    unchecked = operator and (not operator.device_check or (use.structured and operator.plan == "iter"))
+    base = f'Serves::{"dense_unchecked" if unchecked else "dense"}("{use.name}")'
+    fields: list[str] = []
     if use.keys:
-        return f"Serves {{ only: {_keys(use.keys)}, ..{dense} }}"
+        fields.append(f"only: {_keys(use.keys)}")
     if use.others:
-        return f"Serves {{ except: {_keys(use.others)}, ..{dense} }}"
-    return dense
+        fields.append(f"except: {_keys(use.others)}")
+    if operator and not operator.device_guard:
+        check = "false" if unchecked else "true"
+        fields.append(f"device: DeviceRules {{ check: {check}, guard: false }}")
+    return f"Serves {{ {', '.join(fields)}, ..{base} }}" if fields else base
 
 
 def _structured_kernel(operator: Operator) -> str:
@@ -291,10 +299,11 @@ def _register(function: Function, keys: str, closure: str) -> str:
 
 def _register_kernel(function: Function, use: KernelUse) -> str:
     """The wrapper for the keys of a kernel; that of a structured operator serves Meta too, once."""
-    first = use is function.operator.kernels[0] or use == function.operator.kernels[0]
+    operator = function.operator
+    first = use == operator.kernels[0]
     closure = _structured_closure(function) if use.structured else _kernel_closure(function, use)
     method, end = ("structured", "?;") if use.structured and first else ("kernel", ";")
-    arguments = f'"{function.schema.full_name}", &handles::{function.handle}, {_serves(use)}, {closure}'
+    arguments = f'"{function.schema.full_name}", &handles::{function.handle}, {_serves(use, operator)}, {closure}'
     return f"registrar.{method}({arguments}){end}"
 
 

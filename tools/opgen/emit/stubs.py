@@ -38,7 +38,9 @@ def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
     head = (Path(__file__).parent.parent / "templates" / "_C.pyi.in").read_text()
     everything = [f for items in functions.values() for f in items]
     names = bindings(everything)
-    methods = [line for b in names if b.is_method for line in _defs(b, method=True)]
+    # A method written by hand may have a stub written by hand.
+    written = [b.name for b in names if b.is_manual and f"    def {b.name}(self" in head]
+    methods = [line for b in names if b.is_method and b.name not in written for line in _defs(b, method=True)]
     groups = {
         "_VariableFunctions": [b for b in names if b.is_function and b.namespace is None],
         "_nn": [b for b in names if b.is_function and b.namespace == "nn"],

@@ -75,4 +75,6 @@ pub struct Binding {
     pub takes_requires_grad: bool,
     /// Whether a Python number is taken where the schema says Tensor (it becomes a wrapped-number tensor).
     pub numbers_as_tensors: bool,
+    /// Whether the method of this name is written by hand in this crate; the table serves its schemas alone.
+    pub is_manual: bool,
 }

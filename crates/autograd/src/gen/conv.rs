@@ -7,10 +7,11 @@ use c10::{Result, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
-use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
+
+use super::no_gradient;
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
@@ -31,6 +32,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 8 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: convolution_apply,
     },
     DerivativeEntry {
@@ -50,6 +52,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 9 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: convolution_backward_apply,
     },
     DerivativeEntry {
@@ -59,6 +62,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -68,6 +72,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -77,6 +82,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
 ];

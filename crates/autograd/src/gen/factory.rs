@@ -9,6 +9,7 @@ use ops::at;
 use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -20,6 +21,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -29,6 +31,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -38,6 +41,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -47,6 +51,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -56,6 +61,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -65,6 +71,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -74,6 +81,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -83,6 +91,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -92,6 +101,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -101,6 +111,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -110,6 +121,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -119,6 +131,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -131,6 +144,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::Options, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: copy__apply,
     },
     DerivativeEntry {
@@ -140,6 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -149,51 +164,57 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: clone_apply,
     },
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:115",
+        source: "factory.yaml:116",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: _to_copy_apply,
     },
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:139",
+        source: "factory.yaml:140",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:145",
+        source: "factory.yaml:146",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:151",
+        source: "factory.yaml:152",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:161",
+        source: "factory.yaml:163",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
 ];

@@ -5,10 +5,11 @@
 
 use c10::Result;
 
-use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
 use crate::{BackwardCtx, DerivativeEntry};
+
+use super::no_gradient;
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[DerivativeEntry {
@@ -18,5 +19,6 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[DerivativeEntry {
     differentiable: &[],
     saved: &[],
     output_differentiability: &[],
+    forward: None,
     backward: no_gradient,
 }];

@@ -27,6 +27,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymStrides, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mm_apply,
     },
     DerivativeEntry {
@@ -46,6 +47,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::SymStrides, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addmm_apply,
     },
     DerivativeEntry {
@@ -65,6 +67,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 2, what: MetaKind::SymStrides, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: addmm_apply,
     },
     DerivativeEntry {
@@ -74,6 +77,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: bmm_apply,
     },
     DerivativeEntry {
@@ -89,6 +93,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: baddbmm_apply,
     },
     DerivativeEntry {
@@ -104,6 +109,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 1, needed_by: 0b100 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: baddbmm_apply,
     },
     DerivativeEntry {
@@ -113,6 +119,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: mv_apply,
     },
     DerivativeEntry {
@@ -122,6 +129,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: dot_apply,
     },
 ];

@@ -27,6 +27,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: nll_loss_forward_apply,
     },
     DerivativeEntry {
@@ -41,6 +42,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 5 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: nll_loss_backward_apply,
     },
     DerivativeEntry {
@@ -54,6 +56,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mse_loss_apply,
     },
     DerivativeEntry {
@@ -68,6 +71,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b110 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: mse_loss_backward_apply,
     },
 ];

@@ -27,6 +27,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 2, needed_by: 0b111 },
         ],
         output_differentiability: &[true, false, false],
+        forward: None,
         backward: native_layer_norm_apply,
     },
     DerivativeEntry {
@@ -43,6 +44,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 5, needed_by: 0b10011 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: native_layer_norm_backward_apply,
     },
 ];

@@ -28,6 +28,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: max_pool2d_with_indices_apply,
     },
     DerivativeEntry {
@@ -37,6 +38,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 7, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: max_pool2d_with_indices_backward_apply,
     },
 ];

@@ -7,10 +7,11 @@ use c10::Result;
 use dispatch::ArgType;
 use ops::at;
 
-use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
+
+use super::no_gradient;
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
@@ -21,6 +22,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: uniform__apply,
     },
     DerivativeEntry {
@@ -30,6 +32,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: normal__apply,
     },
     DerivativeEntry {
@@ -39,6 +42,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: exponential__apply,
     },
     DerivativeEntry {
@@ -48,6 +52,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
+        forward: None,
         backward: bernoulli__tensor_apply,
     },
     DerivativeEntry {
@@ -57,6 +62,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: bernoulli__float_apply,
     },
     DerivativeEntry {
@@ -66,6 +72,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: bernoulli_apply,
     },
     DerivativeEntry {
@@ -75,6 +82,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: bernoulli_p_apply,
     },
     DerivativeEntry {
@@ -84,6 +92,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: random__from_apply,
     },
     DerivativeEntry {
@@ -93,6 +102,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: random__to_apply,
     },
     DerivativeEntry {
@@ -102,6 +112,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: random__apply,
     },
     DerivativeEntry {
@@ -111,6 +122,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -120,6 +132,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -129,6 +142,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -138,6 +152,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -147,6 +162,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -156,6 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -165,6 +182,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -174,6 +192,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -183,6 +202,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: normal_tensor_float_apply,
     },
     DerivativeEntry {
@@ -192,6 +212,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[1],
         saved: &[SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: normal_float_tensor_apply,
     },
     DerivativeEntry {
@@ -204,6 +225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: normal_tensor_tensor_apply,
     },
     DerivativeEntry {
@@ -217,6 +239,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: native_dropout_apply,
     },
     DerivativeEntry {
@@ -226,6 +249,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
+        forward: None,
         backward: native_dropout_backward_apply,
     },
 ];

@@ -10,6 +10,7 @@ use ops::at;
 use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -21,6 +22,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: sum_apply,
     },
     DerivativeEntry {
@@ -34,6 +36,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: sum_dim_intlist_apply,
     },
     DerivativeEntry {
@@ -46,6 +49,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymNumel, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: mean_apply,
     },
     DerivativeEntry {
@@ -60,6 +64,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: mean_dim_apply,
     },
     DerivativeEntry {
@@ -69,6 +74,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: prod_apply,
     },
     DerivativeEntry {
@@ -83,6 +89,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: prod_dim_int_apply,
     },
     DerivativeEntry {
@@ -97,6 +104,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: max_dim_apply,
     },
     DerivativeEntry {
@@ -106,6 +114,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: max_apply,
     },
     DerivativeEntry {
@@ -120,6 +129,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: min_dim_apply,
     },
     DerivativeEntry {
@@ -129,6 +139,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: None,
         backward: min_apply,
     },
     DerivativeEntry {
@@ -143,6 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: amax_apply,
     },
     DerivativeEntry {
@@ -157,6 +169,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: amin_apply,
     },
     DerivativeEntry {
@@ -166,6 +179,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -175,6 +189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -184,6 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -193,6 +209,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -202,6 +219,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -211,6 +229,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -220,6 +239,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -229,6 +249,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -238,6 +259,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -251,6 +273,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: _softmax_apply,
     },
     DerivativeEntry {
@@ -265,6 +288,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: _softmax_backward_data_apply,
     },
     DerivativeEntry {
@@ -278,6 +302,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 0, needed_by: 0b1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: _log_softmax_apply,
     },
     DerivativeEntry {
@@ -291,6 +316,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Input { arg: 0, needed_by: 0b10 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: _log_softmax_backward_data_apply,
     },
 ];

@@ -10,6 +10,7 @@ use ops::at;
 use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -28,6 +29,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 3 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: as_strided_apply,
     },
     DerivativeEntry {
@@ -37,6 +39,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: view_apply,
     },
     DerivativeEntry {
@@ -46,6 +49,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
@@ -55,6 +59,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: _unsafe_view_apply,
     },
     DerivativeEntry {
@@ -64,6 +69,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: _reshape_alias_apply,
     },
     DerivativeEntry {
@@ -73,6 +79,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: transpose_int_apply,
     },
     DerivativeEntry {
@@ -82,6 +89,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: t_apply,
     },
     DerivativeEntry {
@@ -91,6 +99,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: permute_apply,
     },
     DerivativeEntry {
@@ -106,6 +115,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 4 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: slice_tensor_apply,
     },
     DerivativeEntry {
@@ -120,6 +130,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 5 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: slice_backward_apply,
     },
     DerivativeEntry {
@@ -133,6 +144,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: select_int_apply,
     },
     DerivativeEntry {
@@ -142,6 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: select_backward_apply,
     },
     DerivativeEntry {
@@ -156,6 +169,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 3 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: diagonal_apply,
     },
     DerivativeEntry {
@@ -165,6 +179,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: diagonal_backward_apply,
     },
     DerivativeEntry {
@@ -174,6 +189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: expand_apply,
     },
     DerivativeEntry {
@@ -183,6 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: squeeze_apply,
     },
     DerivativeEntry {
@@ -195,6 +212,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: squeeze_dim_apply,
     },
     DerivativeEntry {
@@ -207,6 +225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: squeeze_dims_apply,
     },
     DerivativeEntry {
@@ -216,6 +235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: unsqueeze_apply,
     },
     DerivativeEntry {
@@ -230,6 +250,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 3 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: unfold_apply,
     },
     DerivativeEntry {
@@ -243,6 +264,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: unbind_int_apply,
     },
     DerivativeEntry {
@@ -257,6 +279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: split_tensor_apply,
     },
     DerivativeEntry {
@@ -271,6 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 2 },
         ],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: split_with_sizes_apply,
     },
     DerivativeEntry {
@@ -280,66 +304,73 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
+        forward: None,
         backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:159",
+        source: "shape.yaml:160",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
         backward: alias_apply,
     },
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:171",
+        source: "shape.yaml:172",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: view_as_real_apply,
     },
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:175",
+        source: "shape.yaml:176",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: view_as_complex_apply,
     },
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:181",
+        source: "shape.yaml:182",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: _conj_apply,
     },
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:184",
+        source: "shape.yaml:185",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: _neg_view_apply,
     },
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:187",
+        source: "shape.yaml:188",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
+        forward: None,
         backward: _conj_physical_apply,
     },
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:197",
+        source: "shape.yaml:198",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -347,18 +378,20 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: cat_apply,
     },
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:208",
+        source: "shape.yaml:209",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },
             SavedArg::Value { arg: 1 },
         ],
         output_differentiability: &[],
+        forward: None,
         backward: stack_apply,
     },
 ];

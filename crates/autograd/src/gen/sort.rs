@@ -23,6 +23,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: sort_apply,
     },
     DerivativeEntry {
@@ -36,6 +37,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
             SavedArg::Output { ret: 1, needed_by: 0b1 },
         ],
         output_differentiability: &[true, false],
+        forward: None,
         backward: sort_stable_apply,
     },
 ];

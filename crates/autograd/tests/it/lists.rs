@@ -17,6 +17,7 @@ static EXP_ALL: DerivativeEntry = DerivativeEntry {
     differentiable: &[0],
     saved: &[SavedArg::Output { ret: 0, needed_by: 0 }],
     output_differentiability: &[],
+    forward: None,
     backward: exp_all_backward,
 };
 

@@ -2,6 +2,7 @@
 
 use std::sync::Once;
 
+use autograd::forward_ad::{fw_grad, set_fw_grad};
 use autograd::kernel::autograd_kernel;
 use autograd::{variable, BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 use c10::{DispatchKey, ErrorKind, Result, Tensor};
@@ -21,6 +22,7 @@ static SCALE_ENTRY: DerivativeEntry = DerivativeEntry {
     differentiable: &[0],
     saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
     output_differentiability: &[],
+    forward: None,
     backward: |ctx: &mut BackwardCtx<'_>| {
         let (running, grad) = (ctx.tensor(0)?, ctx.grad_or_zeros(0)?);
         ctx.set_grad(0, at::mul_tensor(&grad, &running)?);
@@ -36,6 +38,7 @@ static MISUSED: DerivativeEntry = DerivativeEntry {
     differentiable: &[0],
     saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
     output_differentiability: &[],
+    forward: None,
     backward: |ctx: &mut BackwardCtx<'_>| {
         assert_eq!(ctx.sym_sizes(0)?.len(), 1);
         ctx.sym_strides(0).map(|_| ())
@@ -92,5 +95,28 @@ fn a_formula_that_reads_another_fact_than_was_saved_fails() -> Result<()> {
     let error = autograd::backward(&[y], &[Some(tensor(&[2], &[1.0, 1.0]))], None, false, None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Internal);
     assert!(error.message().contains("NegBackward0 (table.rs): the formula uses saved fact 0"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn linear_operators_pass_tangents_on_and_others_say_that_they_cannot() -> Result<()> {
+    start();
+    let (x, tangent) = (leaf(&[2], &[1.0, 2.0]), tensor(&[2], &[3.0, 4.0]));
+    assert!(set_fw_grad(&x, Some(tensor(&[3], &[0.0; 3]))).is_err(), "another shape");
+    set_fw_grad(&x, Some(tangent.clone()))?;
+    let y = at::neg(&x)?;
+    assert_eq!(values(&fw_grad(&y).unwrap()), [-3.0, -4.0]);
+    // Beside the record for backward.
+    assert_eq!(variable::grad_fn(&y)?.unwrap().name(), "NegBackward0");
+    let view = at::select_int(&y, 0, &1.into())?;
+    assert_eq!(values(&fw_grad(&view).unwrap()), [-4.0]);
+    assert_eq!(values(&tangent), [3.0, 4.0]);
+    assert!(fw_grad(&at::detach(&y)?).is_none());
+
+    let error = at::exp(&x).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotImplemented);
+    assert!(error.message().contains("forward AD with exp "), "{error}");
+    set_fw_grad(&x, None)?;
+    assert!(fw_grad(&at::exp(&x)?).is_none());
     Ok(())
 }

@@ -21,6 +21,12 @@ pub trait AutogradMetaInterface: Send + Sync {
     /// Replaces the accumulated gradient.
     fn set_grad(&self, grad: Option<Tensor>);
 
+    /// The tangent of forward mode at a level.
+    fn fw_grad(&self, level: u64) -> Option<Tensor>;
+
+    /// Replaces the tangent of forward mode at a level.
+    fn set_fw_grad(&self, tangent: Option<Tensor>, level: u64) -> Result<()>;
+
     /// Whether no recorded operation made the tensor.
     fn is_leaf(&self) -> bool;
 

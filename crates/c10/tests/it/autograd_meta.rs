@@ -30,6 +30,13 @@ impl Drop for Meta {
 }
 
 impl AutogradMetaInterface for Meta {
+    fn fw_grad(&self, _: u64) -> Option<Tensor> {
+        None
+    }
+    fn set_fw_grad(&self, _: Option<Tensor>, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn requires_grad(&self) -> bool {
         self.requires_grad.load(Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
 //! The arguments of an operator as one tuple of [`ArgType`]s.
 
-use c10::{DispatchKeySet, Error, Result};
+use c10::{Device, DispatchKeySet, Error, Result};
 
 use super::arg_type::ArgType;
 use super::ivalue::Stack;
@@ -19,6 +19,10 @@ pub trait ArgTuple: 'static {
     fn schema_types() -> Vec<Type>;
     /// The union of the arguments' key sets.
     fn key_set(refs: Self::Refs<'_>) -> DispatchKeySet;
+    /// Shows `f` the devices of all tensors, each with the argument's position.
+    fn for_each_device(refs: Self::Refs<'_>, f: &mut dyn FnMut(usize, Device));
+    /// The device that an argument asks for, as factories' do.
+    fn wanted_device(refs: Self::Refs<'_>) -> Option<Device>;
     /// Boxes the arguments onto a stack.
     fn push(refs: Self::Refs<'_>, stack: &mut Stack);
     /// Pops the last [`ArgTuple::LEN`] values of a stack.
@@ -46,6 +50,14 @@ macro_rules! arg_tuple {
             #[allow(unused_variables)]
             fn key_set(refs: Self::Refs<'_>) -> DispatchKeySet {
                 DispatchKeySet::default() $(| $T::key_set(refs.$i))*
+            }
+            #[allow(unused_variables)]
+            fn for_each_device(refs: Self::Refs<'_>, f: &mut dyn FnMut(usize, Device)) {
+                $($T::for_each_device(refs.$i, &mut |device| f($i, device));)*
+            }
+            #[allow(unused_variables)]
+            fn wanted_device(refs: Self::Refs<'_>) -> Option<Device> {
+                None$(.or_else(|| $T::wanted_device(refs.$i)))*
             }
             #[inline]
             #[allow(unused_variables)]

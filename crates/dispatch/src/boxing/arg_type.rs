@@ -32,6 +32,14 @@ pub trait ArgType: SchemaType + 'static {
     fn key_set(_value: Self::Ref<'_>) -> DispatchKeySet {
         DispatchKeySet::default()
     }
+    /// Shows `f` the devices of the tensors that the argument holds.
+    #[inline]
+    fn for_each_device(_value: Self::Ref<'_>, _f: &mut dyn FnMut(Device)) {}
+    /// The device that an argument which is no tensor asks for.
+    #[inline]
+    fn wanted_device(_value: Self::Ref<'_>) -> Option<Device> {
+        None
+    }
 }
 
 impl ArgType for Tensor {
@@ -55,6 +63,9 @@ impl ArgType for Tensor {
     #[inline]
     fn key_set(value: &Tensor) -> DispatchKeySet {
         value.key_set()
+    }
+    fn for_each_device(value: &Tensor, f: &mut dyn FnMut(Device)) {
+        f(value.device());
     }
 }
 
@@ -81,6 +92,9 @@ impl ArgType for Option<Tensor> {
     fn key_set(value: Option<&Tensor>) -> DispatchKeySet {
         value.map_or(DispatchKeySet::default(), Tensor::key_set)
     }
+    fn for_each_device(value: Option<&Tensor>, f: &mut dyn FnMut(Device)) {
+        value.iter().for_each(|t| f(t.device()));
+    }
 }
 
 impl ArgType for Vec<Tensor> {
@@ -101,6 +115,9 @@ impl ArgType for Vec<Tensor> {
     }
     fn key_set(value: &[Tensor]) -> DispatchKeySet {
         value.iter().fold(DispatchKeySet::default(), |keys, t| keys | t.key_set())
+    }
+    fn for_each_device(value: &[Tensor], f: &mut dyn FnMut(Device)) {
+        value.iter().for_each(|t| f(t.device()));
     }
 }
 
@@ -123,11 +140,14 @@ impl ArgType for Vec<Option<Tensor>> {
     fn key_set(value: &[Option<Tensor>]) -> DispatchKeySet {
         value.iter().flatten().fold(DispatchKeySet::default(), |keys, t| keys | t.key_set())
     }
+    fn for_each_device(value: &[Option<Tensor>], f: &mut dyn FnMut(Device)) {
+        value.iter().flatten().for_each(|t| f(t.device()));
+    }
 }
 
 /// Types passed by value, and `Option` of them.
 macro_rules! by_value {
-    ($($ty:ty, $name:literal, $convert:expr);* $(;)?) => {$(
+    ($($ty:ty, $name:literal, $convert:expr $(, $device:expr)?);* $(;)?) => {$(
         impl ArgType for $ty {
             type Ref<'a> = $ty;
             type Holder = $ty;
@@ -144,6 +164,9 @@ macro_rules! by_value {
             fn to_ivalue(value: $ty) -> IValue {
                 value.into()
             }
+            $(fn wanted_device(value: $ty) -> Option<Device> {
+                $device(value)
+            })?
         }
         impl ArgType for Option<$ty> {
             type Ref<'a> = Option<$ty>;
@@ -160,6 +183,9 @@ macro_rules! by_value {
             fn to_ivalue(value: Option<$ty>) -> IValue {
                 value.into()
             }
+            $(fn wanted_device(value: Option<$ty>) -> Option<Device> {
+                value.and_then($device)
+            })?
         }
     )*};
 }
@@ -179,7 +205,7 @@ by_value! {
     bool, "bool", IValue::to_bool;
     ScalarType, "ScalarType", IValue::to_scalar_type;
     Layout, "Layout", variant!(Layout, "Layout");
-    Device, "Device", variant!(Device, "Device");
+    Device, "Device", variant!(Device, "Device"), Some;
     MemoryFormat, "MemoryFormat", variant!(MemoryFormat, "MemoryFormat");
     Stream, "Stream", variant!(Stream, "Stream");
     Complex64, "complex", |value| match value {

@@ -5,6 +5,7 @@ use std::any::TypeId;
 use c10::{DispatchKeySet, Result};
 
 use super::arg_tuple::ArgTuple;
+use super::device_rules::DeviceRules;
 use super::ivalue::Stack;
 use super::ret_type::RetType;
 use crate::dispatcher::OperatorHandle;
@@ -31,6 +32,16 @@ enum Call {
         // SAFETY contract: to be called with the `function` beside it only.
         boxed: unsafe fn(*const (), DispatchKeySet, &mut Stack) -> Result<()>,
     },
+    OnDevice(OnDevice),
+}
+
+/// An unboxed kernel with what holds around it.
+struct OnDevice {
+    rules: DeviceRules,
+    function: *const (),
+    signature: TypeId,
+    // SAFETY contract: to be called with the `function` beside it only.
+    boxed: unsafe fn(&OnDevice, OperatorHandle, DispatchKeySet, &mut Stack) -> Result<()>,
 }
 
 /// A kernel in either calling convention; the other one is derived.
@@ -49,6 +60,19 @@ impl KernelFunction {
             signature: TypeId::of::<(A, R)>(),
             boxed: call_unboxed_from_stack::<A, R>,
         })
+    }
+
+    /// A kernel of a backend from a typed function: the rules hold around each call.
+    pub fn from_unboxed_on_device<A: ArgTuple, R: RetType>(
+        function: Unboxed<A, R>,
+        rules: DeviceRules,
+    ) -> KernelFunction {
+        KernelFunction(Call::OnDevice(OnDevice {
+            rules,
+            function: function as *const (),
+            signature: TypeId::of::<(A, R)>(),
+            boxed: call_on_device_from_stack::<A, R>,
+        }))
     }
 
     /// A kernel from a function over the stack.
@@ -82,7 +106,7 @@ impl KernelFunction {
     /// The signature of an unboxed kernel; `None` for boxed ones, which fit every operator.
     pub fn signature(&self) -> Option<TypeId> {
         match self.0 {
-            Call::Unboxed { signature, .. } => Some(signature),
+            Call::Unboxed { signature, .. } | Call::OnDevice(OnDevice { signature, .. }) => Some(signature),
             _ => None,
         }
     }
@@ -102,6 +126,14 @@ impl KernelFunction {
                 return function(keyset, args);
             }
         }
+        if let Call::OnDevice(kernel) = &self.0 {
+            if kernel.signature == TypeId::of::<(A, R)>() {
+                let _guard = kernel.rules.enter::<A>(op, keyset, args)?;
+                // SAFETY: as above.
+                let function: Unboxed<A, R> = unsafe { std::mem::transmute(kernel.function) };
+                return function(keyset, args);
+            }
+        }
         let mut stack = Stack::new();
         A::push(args, &mut stack);
         self.call_boxed(op, keyset, &mut stack)?;
@@ -114,6 +146,8 @@ impl KernelFunction {
         match &self.0 {
             // SAFETY: `boxed` is the adapter made for this `function`.
             Call::Unboxed { function, boxed, .. } => unsafe { boxed(*function, keyset, stack) },
+            // SAFETY: as above.
+            Call::OnDevice(kernel) => unsafe { (kernel.boxed)(kernel, op, keyset, stack) },
             Call::Boxed(function) => function(op, keyset, stack),
             Call::BoxedClosure(closure) => closure(op, keyset, stack),
             Call::Fallthrough => op.fell_through(),
@@ -135,5 +169,24 @@ unsafe fn call_unboxed_from_stack<A: ArgTuple, R: RetType>(
     let function: Unboxed<A, R> = unsafe { std::mem::transmute(function) };
     let holders = A::pop(stack)?;
     function(keyset, A::borrow(&holders))?.push(stack);
+    Ok(())
+}
+
+/// [`call_unboxed_from_stack`] with the rules around it.
+///
+/// # Safety
+/// The kernel's function must be an `Unboxed<A, R>`.
+unsafe fn call_on_device_from_stack<A: ArgTuple, R: RetType>(
+    kernel: &OnDevice,
+    op: OperatorHandle,
+    keyset: DispatchKeySet,
+    stack: &mut Stack,
+) -> Result<()> {
+    // SAFETY: the caller's promise.
+    let function: Unboxed<A, R> = unsafe { std::mem::transmute(kernel.function) };
+    let holders = A::pop(stack)?;
+    let args = A::borrow(&holders);
+    let _guard = kernel.rules.enter::<A>(op, keyset, args)?;
+    function(keyset, args)?.push(stack);
     Ok(())
 }

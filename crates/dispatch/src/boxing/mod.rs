@@ -2,6 +2,7 @@
 
 mod arg_tuple;
 mod arg_type;
+mod device_rules;
 mod ivalue;
 mod kernel_function;
 mod ret_type;
@@ -9,6 +10,7 @@ mod schema_type;
 
 pub use arg_tuple::ArgTuple;
 pub use arg_type::ArgType;
+pub use device_rules::DeviceRules;
 pub use ivalue::{IValue, Stack};
 pub use kernel_function::{BoxedFn, KernelFunction, Unboxed};
 pub use ret_type::RetType;

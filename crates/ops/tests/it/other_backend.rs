@@ -1,11 +1,11 @@
 //! A backend that registers kernels and nothing else: operators reach them under its dispatch key.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use c10::{
-    set_allocator, Allocator, DataPtr, Device, DeviceType, DispatchKey, DispatchKeySet, ErrorKind, Result,
-    Scalar, ScalarType, Tensor,
+    register_device_guard, set_allocator, Allocator, DataPtr, Device, DeviceGuardImplInterface, DeviceType,
+    DispatchKey, DispatchKeySet, ErrorKind, Result, Scalar, ScalarType, Stream, Tensor,
 };
 use dispatch::{KernelFunction, Library, LibraryKind, OperatorHandle, Stack};
 use iter::{kernel_registry, TensorIterator};
@@ -26,13 +26,47 @@ impl Allocator for HostMemory {
     }
 
     fn device(&self) -> Device {
-        Device::new(DeviceType::PrivateUse1, 0)
+        TWO_DEVICES.get_device().unwrap()
     }
 
     unsafe fn copy_data(&self, dest: *mut u8, src: *const u8, nbytes: usize) -> Result<()> {
         // SAFETY: the caller promises two valid, disjoint ranges, and the memory is the host's.
         unsafe { std::ptr::copy_nonoverlapping(src, dest, nbytes) };
         Ok(())
+    }
+}
+
+/// Two devices, one of them current.
+struct TwoDevices {
+    current: AtomicI8,
+}
+
+static TWO_DEVICES: TwoDevices = TwoDevices { current: AtomicI8::new(0) };
+
+impl DeviceGuardImplInterface for TwoDevices {
+    fn type_(&self) -> DeviceType {
+        DeviceType::PrivateUse1
+    }
+    fn exchange_device(&self, device: Device) -> Result<Device> {
+        Ok(Device::new(DeviceType::PrivateUse1, self.current.swap(device.index, Ordering::Relaxed)))
+    }
+    fn get_device(&self) -> Result<Device> {
+        Ok(Device::new(DeviceType::PrivateUse1, self.current.load(Ordering::Relaxed)))
+    }
+    fn set_device(&self, device: Device) -> Result<()> {
+        self.exchange_device(device).map(drop)
+    }
+    fn unchecked_set_device(&self, device: Device) {
+        self.current.store(device.index, Ordering::Relaxed);
+    }
+    fn get_stream(&self, device: Device) -> Result<Stream> {
+        Ok(Stream::default_stream(device))
+    }
+    fn exchange_stream(&self, stream: Stream) -> Result<Stream> {
+        Ok(stream)
+    }
+    fn device_count(&self) -> usize {
+        2
     }
 }
 
@@ -53,6 +87,7 @@ fn start() -> Result<Started> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     set_allocator(DeviceType::PrivateUse1, &HostMemory, 0);
+    register_device_guard(DeviceType::PrivateUse1, &TWO_DEVICES);
     Ok(Started { _below: crate::start()?, _turn: turn })
 }
 
@@ -129,5 +164,39 @@ fn a_kernel_that_allocates_is_found_by_the_key_too() -> Result<()> {
     assert!(at::nonzero(&a).is_err());
     kernel_registry::register::<NonzeroKernel>("nonzero_kernel", DispatchKey::PrivateUse1, nonzero);
     assert!(at::nonzero(&a)?.is_same(&a));
+    Ok(())
+}
+
+#[test]
+fn the_wrapper_checks_and_sets_the_device() -> Result<()> {
+    type MmKernel = fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>;
+    static SEEN: AtomicI8 = AtomicI8::new(-1);
+    fn mm(_: &Tensor, _: &Tensor, _: &[Tensor]) -> Result<()> {
+        SEEN.store(TWO_DEVICES.current.load(Ordering::Relaxed), Ordering::Relaxed);
+        Ok(())
+    }
+    let _guard = start()?;
+    kernel_registry::register::<MmKernel>("mm_kernel", DispatchKey::PrivateUse1, mm);
+    let on = |index| -> Result<Tensor> {
+        let _current = c10::DeviceGuard::new(Device::new(DeviceType::PrivateUse1, index))?;
+        ones(&[2, 2])
+    };
+    let (first, second) = (on(0)?, on(1)?);
+    assert_eq!((first.device().index, second.device().index), (0, 1));
+
+    let product = at::mm(&second, &second)?;
+    assert_eq!((SEEN.load(Ordering::Relaxed), product.device().index), (1, 1));
+    assert_eq!(TWO_DEVICES.current.load(Ordering::Relaxed), 0, "and restores what was current");
+    // The boxed call goes the same way.
+    let op = dispatch::Dispatcher::find_schema_or_err("aten::mm", "")?;
+    SEEN.store(-1, Ordering::Relaxed);
+    op.call_boxed(&mut smallvec::smallvec![second.clone().into(), second.clone().into()])?;
+    assert_eq!(SEEN.load(Ordering::Relaxed), 1);
+
+    let error = at::mm(&first, &second).unwrap_err();
+    assert!(
+        error.message().starts_with("Expected all tensors to be on the same device, but got mat2 is on"),
+        "{error}"
+    );
     Ok(())
 }

@@ -17,6 +17,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "conv2d",
@@ -38,6 +39,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "convolution",
@@ -51,6 +53,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "convolution_backward",
@@ -64,5 +67,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

@@ -17,6 +17,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "_to_copy",
@@ -30,6 +31,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "arange",
@@ -57,6 +59,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "clone",
@@ -70,6 +73,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "contiguous",
@@ -83,6 +87,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: true,
     },
     Binding {
         name: "copy_",
@@ -96,6 +101,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "empty",
@@ -109,6 +115,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "empty_like",
@@ -122,6 +129,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "empty_strided",
@@ -135,6 +143,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "eye",
@@ -156,6 +165,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "full",
@@ -169,6 +179,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "full_like",
@@ -182,6 +193,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "item",
@@ -195,6 +207,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: true,
     },
     Binding {
         name: "linspace",
@@ -228,6 +241,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "new_empty",
@@ -241,6 +255,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "new_empty_strided",
@@ -254,6 +269,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "new_full",
@@ -267,6 +283,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "new_ones",
@@ -280,6 +297,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "new_zeros",
@@ -293,6 +311,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "ones",
@@ -306,6 +325,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "ones_like",
@@ -319,6 +339,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "resize_",
@@ -332,6 +353,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "scalar_tensor",
@@ -345,6 +367,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "set_",
@@ -366,6 +389,41 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "to",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::to.dtype_layout"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::to.device"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::to.dtype"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::to.other"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: true,
+        numbers_as_tensors: false,
+        is_manual: true,
     },
     Binding {
         name: "type_as",
@@ -379,6 +437,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "zeros",
@@ -392,6 +451,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "zeros_like",
@@ -405,5 +465,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

@@ -17,6 +17,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "mse_loss",
@@ -30,6 +31,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "mse_loss_backward",
@@ -43,6 +45,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "nll_loss",
@@ -56,6 +59,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "nll_loss_backward",
@@ -69,6 +73,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "nll_loss_forward",
@@ -82,6 +87,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &["output", "total_weight"],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "nll_loss_nd",
@@ -95,5 +101,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

@@ -25,6 +25,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "bernoulli_",
@@ -46,6 +47,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "dropout",
@@ -59,6 +61,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "dropout_",
@@ -72,6 +75,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "exponential_",
@@ -85,6 +89,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "native_dropout",
@@ -98,6 +103,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "native_dropout_backward",
@@ -111,6 +117,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "normal",
@@ -144,6 +151,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "normal_",
@@ -157,6 +165,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "rand",
@@ -178,6 +187,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "rand_like",
@@ -199,6 +209,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "randint",
@@ -232,6 +243,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "randint_like",
@@ -265,6 +277,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "randn",
@@ -286,6 +299,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "randn_like",
@@ -307,6 +321,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "random_",
@@ -334,6 +349,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "randperm",
@@ -355,6 +371,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: true,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "uniform_",
@@ -368,5 +385,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

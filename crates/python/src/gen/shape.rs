@@ -17,6 +17,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "_conj_physical",
@@ -30,6 +31,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "_neg_view",
@@ -43,6 +45,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "_reshape_alias",
@@ -56,6 +59,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "_unsafe_view",
@@ -69,6 +73,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "adjoint",
@@ -82,6 +87,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "alias",
@@ -95,6 +101,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "as_strided",
@@ -108,6 +115,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "cat",
@@ -121,6 +129,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "chunk",
@@ -134,6 +143,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "concat",
@@ -147,6 +157,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "conj",
@@ -160,6 +171,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "detach",
@@ -173,6 +185,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: true,
     },
     Binding {
         name: "diagonal",
@@ -186,6 +199,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "diagonal_backward",
@@ -199,6 +213,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "expand",
@@ -212,6 +227,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "expand_as",
@@ -225,6 +241,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "flatten",
@@ -238,6 +255,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "imag",
@@ -251,6 +269,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "movedim",
@@ -272,6 +291,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "narrow",
@@ -293,6 +313,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "permute",
@@ -306,6 +327,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "real",
@@ -319,6 +341,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "reshape",
@@ -332,6 +355,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "reshape_as",
@@ -345,6 +369,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "resolve_conj",
@@ -358,6 +383,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "resolve_neg",
@@ -371,6 +397,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "select",
@@ -384,6 +411,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "select_backward",
@@ -397,6 +425,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "slice_backward",
@@ -410,6 +439,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "split",
@@ -431,6 +461,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "split_with_sizes",
@@ -444,6 +475,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "squeeze",
@@ -471,6 +503,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "stack",
@@ -484,6 +517,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "swapaxes",
@@ -497,6 +531,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "swapdims",
@@ -510,6 +545,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "t",
@@ -523,6 +559,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "transpose",
@@ -536,6 +573,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "unbind",
@@ -549,6 +587,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "unflatten",
@@ -562,6 +601,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "unfold",
@@ -575,6 +615,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "unsqueeze",
@@ -588,6 +629,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "view",
@@ -604,6 +646,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "view_as",
@@ -617,6 +660,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "view_as_complex",
@@ -630,6 +674,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "view_as_real",
@@ -643,5 +688,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

@@ -25,6 +25,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "sort",
@@ -46,5 +47,6 @@ pub(super) static BINDINGS: &[Binding] = &[
         return_fields: &["values", "indices"],
         takes_requires_grad: false,
         numbers_as_tensors: false,
+        is_manual: false,
     },
 ];

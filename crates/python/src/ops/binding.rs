@@ -313,6 +313,17 @@ impl SlotOp {
     }
 }
 
+/// A method is bound by hand exactly where its declaration says so.
+#[cold]
+fn wrongly_bound(binding: &Binding) -> Raised {
+    let text = if binding.is_manual {
+        "is declared with `python: manual`, but nothing binds it"
+    } else {
+        "is bound by hand, which its declaration does not say: `python: manual`"
+    };
+    c10::Error::internal(format!("Tensor.{} {text}", binding.name)).into()
+}
+
 static TABLES: OnceLock<Vec<&'static OpTable>> = OnceLock::new();
 
 fn make_type(py: Python<'_>, name: &'static std::ffi::CStr, method: bool) -> Res<*mut ffi::PyTypeObject> {
@@ -385,7 +396,10 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
         if binding.namespaces.contains(Namespaces::METHOD) {
             let table = OpTable::new(binding, Namespaces::METHOD, "ptr");
             let callable = new_callable(py, &OP_METHOD, table)?;
-            if !existing.contains(binding.name)? {
+            if existing.contains(binding.name)? != binding.is_manual {
+                return Err(wrongly_bound(binding));
+            }
+            if !binding.is_manual {
                 let name = CString::new(binding.name).map_err(PyErr::from)?;
                 // SAFETY: a live type and object.
                 if unsafe { ffi::PyObject_SetAttrString(tensor.as_ptr(), name.as_ptr(), callable.as_ptr()) }

@@ -218,7 +218,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index.Tensor",
         &handles::INDEX_TENSOR,
-        Serves::dense("index_kernel"),
+        Serves::dense_unchecked("index_kernel"),
         |_, (self_, indices)| {
             let mut outs = StructuredOutputs::functional(1);
             index_tensor_run(&mut outs, self_, indices)?;
@@ -228,7 +228,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index.Tensor_out",
         &handles::INDEX_TENSOR_OUT,
-        Serves::dense("index_kernel"),
+        Serves::dense_unchecked("index_kernel"),
         |_, (self_, indices, out)| {
             operands::overlaps(
                 &[out],
@@ -260,7 +260,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "_index_put_impl_",
         &handles::_INDEX_PUT_IMPL_,
-        Serves::dense("index_put_kernel"),
+        Serves::dense_unchecked("index_put_kernel"),
         |_, (self_, indices, values, accumulate, unsafe_)| {
             operands::overlaps(
                 &[self_],
@@ -486,7 +486,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "masked_fill_.Scalar",
         &handles::MASKED_FILL__SCALAR,
-        Serves::dense("masked_fill_kernel"),
+        Serves::dense_unchecked("masked_fill_kernel"),
         |_, (self_, mask, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             masked_fill__scalar_run(&mut outs, self_, mask, value)?;

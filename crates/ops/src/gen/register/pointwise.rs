@@ -982,21 +982,26 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.structured("abs", &handles::ABS, Serves::dense("abs_kernel"), |_, (self_,)| {
+    registrar.structured("abs", &handles::ABS, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         abs_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("abs_", &handles::ABS_, Serves::dense("abs_kernel"), |_, (self_,)| {
+    registrar.structured("abs_", &handles::ABS_, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         abs_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.structured("abs.out", &handles::ABS_OUT, Serves::dense("abs_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        abs_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "abs.out",
+        &handles::ABS_OUT,
+        Serves::dense_unchecked("abs_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            abs_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("absolute", &handles::ABSOLUTE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::absolute(self_)
     })?;
@@ -1006,21 +1011,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
     })?;
-    registrar.structured("neg", &handles::NEG, Serves::dense("neg_kernel"), |_, (self_,)| {
+    registrar.structured("neg", &handles::NEG, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         neg_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("neg_", &handles::NEG_, Serves::dense("neg_kernel"), |_, (self_,)| {
+    registrar.structured("neg_", &handles::NEG_, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         neg_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.structured("neg.out", &handles::NEG_OUT, Serves::dense("neg_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        neg_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "neg.out",
+        &handles::NEG_OUT,
+        Serves::dense_unchecked("neg_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            neg_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.implement_transparent("negative", &handles::NEGATIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::negative(self_)
     })?;
@@ -1033,175 +1043,240 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
     })?;
-    registrar.structured("exp", &handles::EXP, Serves::dense("exp_kernel"), |_, (self_,)| {
+    registrar.structured("exp", &handles::EXP, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         exp_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("exp_", &handles::EXP_, Serves::dense("exp_kernel"), |_, (self_,)| {
+    registrar.structured("exp_", &handles::EXP_, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         exp_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.structured("exp.out", &handles::EXP_OUT, Serves::dense("exp_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        exp_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.structured("expm1", &handles::EXPM1, Serves::dense("expm1_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        expm1_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("expm1_", &handles::EXPM1_, Serves::dense("expm1_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        expm1_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
     registrar.structured(
+        "exp.out",
+        &handles::EXP_OUT,
+        Serves::dense_unchecked("exp_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            exp_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "expm1",
+        &handles::EXPM1,
+        Serves::dense_unchecked("expm1_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            expm1_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "expm1_",
+        &handles::EXPM1_,
+        Serves::dense_unchecked("expm1_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            expm1_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "expm1.out",
         &handles::EXPM1_OUT,
-        Serves::dense("expm1_kernel"),
+        Serves::dense_unchecked("expm1_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             expm1_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("log", &handles::LOG, Serves::dense("log_kernel"), |_, (self_,)| {
+    registrar.structured("log", &handles::LOG, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         log_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("log_", &handles::LOG_, Serves::dense("log_kernel"), |_, (self_,)| {
+    registrar.structured("log_", &handles::LOG_, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         log_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.structured("log.out", &handles::LOG_OUT, Serves::dense("log_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        log_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.structured("log1p", &handles::LOG1P, Serves::dense("log1p_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        log1p_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("log1p_", &handles::LOG1P_, Serves::dense("log1p_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        log1p_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
     registrar.structured(
+        "log.out",
+        &handles::LOG_OUT,
+        Serves::dense_unchecked("log_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            log_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "log1p",
+        &handles::LOG1P,
+        Serves::dense_unchecked("log1p_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log1p_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log1p_",
+        &handles::LOG1P_,
+        Serves::dense_unchecked("log1p_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log1p_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "log1p.out",
         &handles::LOG1P_OUT,
-        Serves::dense("log1p_kernel"),
+        Serves::dense_unchecked("log1p_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             log1p_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sqrt", &handles::SQRT, Serves::dense("sqrt_kernel"), |_, (self_,)| {
+    registrar.structured("sqrt", &handles::SQRT, Serves::dense_unchecked("sqrt_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sqrt_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("sqrt_", &handles::SQRT_, Serves::dense("sqrt_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sqrt_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sqrt_",
+        &handles::SQRT_,
+        Serves::dense_unchecked("sqrt_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sqrt_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sqrt.out",
         &handles::SQRT_OUT,
-        Serves::dense("sqrt_kernel"),
+        Serves::dense_unchecked("sqrt_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sqrt_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("rsqrt", &handles::RSQRT, Serves::dense("rsqrt_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        rsqrt_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("rsqrt_", &handles::RSQRT_, Serves::dense("rsqrt_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        rsqrt_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "rsqrt",
+        &handles::RSQRT,
+        Serves::dense_unchecked("rsqrt_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            rsqrt_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "rsqrt_",
+        &handles::RSQRT_,
+        Serves::dense_unchecked("rsqrt_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            rsqrt_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "rsqrt.out",
         &handles::RSQRT_OUT,
-        Serves::dense("rsqrt_kernel"),
+        Serves::dense_unchecked("rsqrt_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             rsqrt_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sin", &handles::SIN, Serves::dense("sin_kernel"), |_, (self_,)| {
+    registrar.structured("sin", &handles::SIN, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sin_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("sin_", &handles::SIN_, Serves::dense("sin_kernel"), |_, (self_,)| {
+    registrar.structured("sin_", &handles::SIN_, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sin_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.structured("sin.out", &handles::SIN_OUT, Serves::dense("sin_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sin_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.structured("cos", &handles::COS, Serves::dense("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        cos_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("cos_", &handles::COS_, Serves::dense("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        cos_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
-    registrar.structured("cos.out", &handles::COS_OUT, Serves::dense("cos_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        cos_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
-    registrar.structured("tanh", &handles::TANH, Serves::dense("tanh_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        tanh_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("tanh_", &handles::TANH_, Serves::dense("tanh_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        tanh_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
     registrar.structured(
+        "sin.out",
+        &handles::SIN_OUT,
+        Serves::dense_unchecked("sin_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sin_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("cos", &handles::COS, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
+        let mut outs = StructuredOutputs::functional(1);
+        cos_run(&mut outs, self_)?;
+        outs.take(0)
+    })?;
+    registrar.structured("cos_", &handles::COS_, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
+        let mut outs = StructuredOutputs::inplace(self_);
+        cos_run(&mut outs, self_)?;
+        Ok(self_.clone())
+    })?;
+    registrar.structured(
+        "cos.out",
+        &handles::COS_OUT,
+        Serves::dense_unchecked("cos_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            cos_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured("tanh", &handles::TANH, Serves::dense_unchecked("tanh_kernel"), |_, (self_,)| {
+        let mut outs = StructuredOutputs::functional(1);
+        tanh_run(&mut outs, self_)?;
+        outs.take(0)
+    })?;
+    registrar.structured(
+        "tanh_",
+        &handles::TANH_,
+        Serves::dense_unchecked("tanh_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            tanh_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
         "tanh.out",
         &handles::TANH_OUT,
-        Serves::dense("tanh_kernel"),
+        Serves::dense_unchecked("tanh_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             tanh_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sigmoid", &handles::SIGMOID, Serves::dense("sigmoid_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sigmoid_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "sigmoid",
+        &handles::SIGMOID,
+        Serves::dense_unchecked("sigmoid_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sigmoid_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "sigmoid_",
         &handles::SIGMOID_,
-        Serves::dense("sigmoid_kernel"),
+        Serves::dense_unchecked("sigmoid_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sigmoid_run(&mut outs, self_)?;
@@ -1211,27 +1286,32 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid.out",
         &handles::SIGMOID_OUT,
-        Serves::dense("sigmoid_kernel"),
+        Serves::dense_unchecked("sigmoid_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sigmoid_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("relu", &handles::RELU, Serves::dense("relu_kernel"), |_, (self_,)| {
+    registrar.structured("relu", &handles::RELU, Serves::dense_unchecked("relu_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         relu_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("relu_", &handles::RELU_, Serves::dense("relu_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        relu_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "relu_",
+        &handles::RELU_,
+        Serves::dense_unchecked("relu_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            relu_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "reciprocal",
         &handles::RECIPROCAL,
-        Serves::dense("reciprocal_kernel"),
+        Serves::dense_unchecked("reciprocal_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             reciprocal_run(&mut outs, self_)?;
@@ -1241,7 +1321,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "reciprocal_",
         &handles::RECIPROCAL_,
-        Serves::dense("reciprocal_kernel"),
+        Serves::dense_unchecked("reciprocal_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             reciprocal_run(&mut outs, self_)?;
@@ -1251,7 +1331,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "reciprocal.out",
         &handles::RECIPROCAL_OUT,
-        Serves::dense("reciprocal_kernel"),
+        Serves::dense_unchecked("reciprocal_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             reciprocal_run(&mut outs, self_)?;
@@ -1267,80 +1347,115 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("square.out", &handles::SQUARE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("square", out, &composite::pointwise::square(self_)?)
     })?;
-    registrar.structured("floor", &handles::FLOOR, Serves::dense("floor_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        floor_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("floor_", &handles::FLOOR_, Serves::dense("floor_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        floor_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "floor",
+        &handles::FLOOR,
+        Serves::dense_unchecked("floor_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            floor_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "floor_",
+        &handles::FLOOR_,
+        Serves::dense_unchecked("floor_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            floor_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "floor.out",
         &handles::FLOOR_OUT,
-        Serves::dense("floor_kernel"),
+        Serves::dense_unchecked("floor_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             floor_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("ceil", &handles::CEIL, Serves::dense("ceil_kernel"), |_, (self_,)| {
+    registrar.structured("ceil", &handles::CEIL, Serves::dense_unchecked("ceil_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         ceil_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("ceil_", &handles::CEIL_, Serves::dense("ceil_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        ceil_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "ceil_",
+        &handles::CEIL_,
+        Serves::dense_unchecked("ceil_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            ceil_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "ceil.out",
         &handles::CEIL_OUT,
-        Serves::dense("ceil_kernel"),
+        Serves::dense_unchecked("ceil_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             ceil_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("trunc", &handles::TRUNC, Serves::dense("trunc_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        trunc_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("trunc_", &handles::TRUNC_, Serves::dense("trunc_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        trunc_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "trunc",
+        &handles::TRUNC,
+        Serves::dense_unchecked("trunc_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            trunc_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "trunc_",
+        &handles::TRUNC_,
+        Serves::dense_unchecked("trunc_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            trunc_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "trunc.out",
         &handles::TRUNC_OUT,
-        Serves::dense("trunc_kernel"),
+        Serves::dense_unchecked("trunc_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             trunc_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("round", &handles::ROUND, Serves::dense("round_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        round_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("round_", &handles::ROUND_, Serves::dense("round_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        round_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "round",
+        &handles::ROUND,
+        Serves::dense_unchecked("round_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            round_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "round_",
+        &handles::ROUND_,
+        Serves::dense_unchecked("round_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            round_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "round.out",
         &handles::ROUND_OUT,
-        Serves::dense("round_kernel"),
+        Serves::dense_unchecked("round_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             round_run(&mut outs, self_)?;
@@ -1361,45 +1476,55 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
         },
     )?;
-    registrar.structured("sign", &handles::SIGN, Serves::dense("sign_kernel"), |_, (self_,)| {
+    registrar.structured("sign", &handles::SIGN, Serves::dense_unchecked("sign_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sign_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("sign_", &handles::SIGN_, Serves::dense("sign_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sign_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sign_",
+        &handles::SIGN_,
+        Serves::dense_unchecked("sign_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sign_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sign.out",
         &handles::SIGN_OUT,
-        Serves::dense("sign_kernel"),
+        Serves::dense_unchecked("sign_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sign_run(&mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sgn", &handles::SGN, Serves::dense("sgn_kernel"), |_, (self_,)| {
+    registrar.structured("sgn", &handles::SGN, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         sgn_run(&mut outs, self_)?;
         outs.take(0)
     })?;
-    registrar.structured("sgn_", &handles::SGN_, Serves::dense("sgn_kernel"), |_, (self_,)| {
+    registrar.structured("sgn_", &handles::SGN_, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::inplace(self_);
         sgn_run(&mut outs, self_)?;
         Ok(self_.clone())
     })?;
-    registrar.structured("sgn.out", &handles::SGN_OUT, Serves::dense("sgn_kernel"), |_, (self_, out)| {
-        let mut outs = StructuredOutputs::out(&[out]);
-        sgn_run(&mut outs, self_)?;
-        Ok(out.clone())
-    })?;
+    registrar.structured(
+        "sgn.out",
+        &handles::SGN_OUT,
+        Serves::dense_unchecked("sgn_kernel"),
+        |_, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sgn_run(&mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
     registrar.structured(
         "bitwise_not",
         &handles::BITWISE_NOT,
-        Serves::dense("bitwise_not_kernel"),
+        Serves::dense_unchecked("bitwise_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_not_run(&mut outs, self_)?;
@@ -1409,7 +1534,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_not_",
         &handles::BITWISE_NOT_,
-        Serves::dense("bitwise_not_kernel"),
+        Serves::dense_unchecked("bitwise_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_not_run(&mut outs, self_)?;
@@ -1419,7 +1544,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_not.out",
         &handles::BITWISE_NOT_OUT,
-        Serves::dense("bitwise_not_kernel"),
+        Serves::dense_unchecked("bitwise_not_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_not_run(&mut outs, self_)?;
@@ -1429,7 +1554,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not",
         &handles::LOGICAL_NOT,
-        Serves::dense("logical_not_kernel"),
+        Serves::dense_unchecked("logical_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_not_run(&mut outs, self_)?;
@@ -1439,7 +1564,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not_",
         &handles::LOGICAL_NOT_,
-        Serves::dense("logical_not_kernel"),
+        Serves::dense_unchecked("logical_not_kernel"),
         |keyset, (self_,)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -1456,7 +1581,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not.out",
         &handles::LOGICAL_NOT_OUT,
-        Serves::dense("logical_not_kernel"),
+        Serves::dense_unchecked("logical_not_kernel"),
         |keyset, (self_, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -1474,7 +1599,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical",
         &handles::CONJ_PHYSICAL,
-        Serves::dense("conj_physical_kernel"),
+        Serves::dense_unchecked("conj_physical_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             conj_physical_run(&mut outs, self_)?;
@@ -1484,7 +1609,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical_",
         &handles::CONJ_PHYSICAL_,
-        Serves::dense("conj_physical_kernel"),
+        Serves::dense_unchecked("conj_physical_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             conj_physical_run(&mut outs, self_)?;
@@ -1494,7 +1619,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical.out",
         &handles::CONJ_PHYSICAL_OUT,
-        Serves::dense("conj_physical_kernel"),
+        Serves::dense_unchecked("conj_physical_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             conj_physical_run(&mut outs, self_)?;
@@ -1511,7 +1636,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add.Tensor",
         &handles::ADD_TENSOR,
-        Serves::dense("add_kernel"),
+        Serves::dense_unchecked("add_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1521,7 +1646,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add_.Tensor",
         &handles::ADD__TENSOR,
-        Serves::dense("add_kernel"),
+        Serves::dense_unchecked("add_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1531,7 +1656,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add.out",
         &handles::ADD_OUT,
-        Serves::dense("add_kernel"),
+        Serves::dense_unchecked("add_kernel"),
         |_, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1547,7 +1672,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub.Tensor",
         &handles::SUB_TENSOR,
-        Serves::dense("sub_kernel"),
+        Serves::dense_unchecked("sub_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1557,7 +1682,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub_.Tensor",
         &handles::SUB__TENSOR,
-        Serves::dense("sub_kernel"),
+        Serves::dense_unchecked("sub_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1567,7 +1692,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub.out",
         &handles::SUB_OUT,
-        Serves::dense("sub_kernel"),
+        Serves::dense_unchecked("sub_kernel"),
         |_, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1613,7 +1738,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul.Tensor",
         &handles::MUL_TENSOR,
-        Serves::dense("mul_kernel"),
+        Serves::dense_unchecked("mul_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1623,7 +1748,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul_.Tensor",
         &handles::MUL__TENSOR,
-        Serves::dense("mul_kernel"),
+        Serves::dense_unchecked("mul_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1633,7 +1758,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul.out",
         &handles::MUL_OUT,
-        Serves::dense("mul_kernel"),
+        Serves::dense_unchecked("mul_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1670,7 +1795,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor",
         &handles::DIV_TENSOR,
-        Serves::dense("div_true_kernel"),
+        Serves::dense_unchecked("div_true_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1680,7 +1805,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div_.Tensor",
         &handles::DIV__TENSOR,
-        Serves::dense("div_true_kernel"),
+        Serves::dense_unchecked("div_true_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1690,7 +1815,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.out",
         &handles::DIV_OUT,
-        Serves::dense("div_true_kernel"),
+        Serves::dense_unchecked("div_true_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1706,7 +1831,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor_mode",
         &handles::DIV_TENSOR_MODE,
-        Serves::dense("div_mode_kernel"),
+        Serves::dense_unchecked("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::functional(1);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1716,7 +1841,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div_.Tensor_mode",
         &handles::DIV__TENSOR_MODE,
-        Serves::dense("div_mode_kernel"),
+        Serves::dense_unchecked("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::inplace(self_);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1726,7 +1851,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.out_mode",
         &handles::DIV_OUT_MODE,
-        Serves::dense("div_mode_kernel"),
+        Serves::dense_unchecked("div_mode_kernel"),
         |_, (self_, other, rounding_mode, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1833,7 +1958,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide",
         &handles::FLOOR_DIVIDE,
-        Serves::dense("div_floor_kernel"),
+        Serves::dense_unchecked("div_floor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             floor_divide_run(&mut outs, self_, other)?;
@@ -1843,7 +1968,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide_.Tensor",
         &handles::FLOOR_DIVIDE__TENSOR,
-        Serves::dense("div_floor_kernel"),
+        Serves::dense_unchecked("div_floor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             floor_divide_run(&mut outs, self_, other)?;
@@ -1853,7 +1978,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide.out",
         &handles::FLOOR_DIVIDE_OUT,
-        Serves::dense("div_floor_kernel"),
+        Serves::dense_unchecked("div_floor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             floor_divide_run(&mut outs, self_, other)?;
@@ -1887,7 +2012,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Scalar",
         &handles::POW_TENSOR_SCALAR,
-        Serves::dense("pow_tensor_scalar_kernel"),
+        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -1897,7 +2022,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow_.Scalar",
         &handles::POW__SCALAR,
-        Serves::dense("pow_tensor_scalar_kernel"),
+        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::inplace(self_);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -1907,7 +2032,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Scalar_out",
         &handles::POW_TENSOR_SCALAR_OUT,
-        Serves::dense("pow_tensor_scalar_kernel"),
+        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -1917,7 +2042,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Tensor",
         &handles::POW_TENSOR_TENSOR,
-        Serves::dense("pow_tensor_tensor_kernel"),
+        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
@@ -1927,7 +2052,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Tensor_out",
         &handles::POW_TENSOR_TENSOR_OUT,
-        Serves::dense("pow_tensor_tensor_kernel"),
+        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
@@ -1974,7 +2099,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder.Tensor",
         &handles::REMAINDER_TENSOR,
-        Serves::dense("remainder_kernel"),
+        Serves::dense_unchecked("remainder_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -1984,7 +2109,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder_.Tensor",
         &handles::REMAINDER__TENSOR,
-        Serves::dense("remainder_kernel"),
+        Serves::dense_unchecked("remainder_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -1994,7 +2119,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder.Tensor_out",
         &handles::REMAINDER_TENSOR_OUT,
-        Serves::dense("remainder_kernel"),
+        Serves::dense_unchecked("remainder_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -2024,7 +2149,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod.Tensor",
         &handles::FMOD_TENSOR,
-        Serves::dense("fmod_kernel"),
+        Serves::dense_unchecked("fmod_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2034,7 +2159,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod_.Tensor",
         &handles::FMOD__TENSOR,
-        Serves::dense("fmod_kernel"),
+        Serves::dense_unchecked("fmod_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2044,7 +2169,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod.Tensor_out",
         &handles::FMOD_TENSOR_OUT,
-        Serves::dense("fmod_kernel"),
+        Serves::dense_unchecked("fmod_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2054,7 +2179,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "maximum",
         &handles::MAXIMUM,
-        Serves::dense("maximum_kernel"),
+        Serves::dense_unchecked("maximum_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             maximum_run(&mut outs, self_, other)?;
@@ -2064,7 +2189,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "maximum.out",
         &handles::MAXIMUM_OUT,
-        Serves::dense("maximum_kernel"),
+        Serves::dense_unchecked("maximum_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             maximum_run(&mut outs, self_, other)?;
@@ -2074,7 +2199,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "minimum",
         &handles::MINIMUM,
-        Serves::dense("minimum_kernel"),
+        Serves::dense_unchecked("minimum_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             minimum_run(&mut outs, self_, other)?;
@@ -2084,7 +2209,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "minimum.out",
         &handles::MINIMUM_OUT,
-        Serves::dense("minimum_kernel"),
+        Serves::dense_unchecked("minimum_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             minimum_run(&mut outs, self_, other)?;
@@ -2103,15 +2228,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("min.out", &handles::MIN_OUT, EXPLICIT, |_, (self_, other, out)| {
         structured::write_out("min", out, &composite::pointwise::min_other(self_, other)?)
     })?;
-    registrar.structured("atan2", &handles::ATAN2, Serves::dense("atan2_kernel"), |_, (self_, other)| {
-        let mut outs = StructuredOutputs::functional(1);
-        atan2_run(&mut outs, self_, other)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "atan2",
+        &handles::ATAN2,
+        Serves::dense_unchecked("atan2_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            atan2_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "atan2_",
         &handles::ATAN2_,
-        Serves::dense("atan2_kernel"),
+        Serves::dense_unchecked("atan2_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             atan2_run(&mut outs, self_, other)?;
@@ -2121,7 +2251,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "atan2.out",
         &handles::ATAN2_OUT,
-        Serves::dense("atan2_kernel"),
+        Serves::dense_unchecked("atan2_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             atan2_run(&mut outs, self_, other)?;
@@ -2131,7 +2261,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and.Tensor",
         &handles::BITWISE_AND_TENSOR,
-        Serves::dense("bitwise_and_kernel"),
+        Serves::dense_unchecked("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2141,7 +2271,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and_.Tensor",
         &handles::BITWISE_AND__TENSOR,
-        Serves::dense("bitwise_and_kernel"),
+        Serves::dense_unchecked("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2151,7 +2281,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and.Tensor_out",
         &handles::BITWISE_AND_TENSOR_OUT,
-        Serves::dense("bitwise_and_kernel"),
+        Serves::dense_unchecked("bitwise_and_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2197,7 +2327,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or.Tensor",
         &handles::BITWISE_OR_TENSOR,
-        Serves::dense("bitwise_or_kernel"),
+        Serves::dense_unchecked("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2207,7 +2337,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or_.Tensor",
         &handles::BITWISE_OR__TENSOR,
-        Serves::dense("bitwise_or_kernel"),
+        Serves::dense_unchecked("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2217,7 +2347,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or.Tensor_out",
         &handles::BITWISE_OR_TENSOR_OUT,
-        Serves::dense("bitwise_or_kernel"),
+        Serves::dense_unchecked("bitwise_or_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2259,7 +2389,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor.Tensor",
         &handles::BITWISE_XOR_TENSOR,
-        Serves::dense("bitwise_xor_kernel"),
+        Serves::dense_unchecked("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2269,7 +2399,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor_.Tensor",
         &handles::BITWISE_XOR__TENSOR,
-        Serves::dense("bitwise_xor_kernel"),
+        Serves::dense_unchecked("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2279,7 +2409,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor.Tensor_out",
         &handles::BITWISE_XOR_TENSOR_OUT,
-        Serves::dense("bitwise_xor_kernel"),
+        Serves::dense_unchecked("bitwise_xor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2361,7 +2491,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and",
         &handles::LOGICAL_AND,
-        Serves::dense("logical_and_kernel"),
+        Serves::dense_unchecked("logical_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_and_run(&mut outs, self_, other)?;
@@ -2371,7 +2501,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and_",
         &handles::LOGICAL_AND_,
-        Serves::dense("logical_and_kernel"),
+        Serves::dense_unchecked("logical_and_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2388,7 +2518,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and.out",
         &handles::LOGICAL_AND_OUT,
-        Serves::dense("logical_and_kernel"),
+        Serves::dense_unchecked("logical_and_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2406,7 +2536,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or",
         &handles::LOGICAL_OR,
-        Serves::dense("logical_or_kernel"),
+        Serves::dense_unchecked("logical_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_or_run(&mut outs, self_, other)?;
@@ -2416,7 +2546,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or_",
         &handles::LOGICAL_OR_,
-        Serves::dense("logical_or_kernel"),
+        Serves::dense_unchecked("logical_or_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2433,7 +2563,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or.out",
         &handles::LOGICAL_OR_OUT,
-        Serves::dense("logical_or_kernel"),
+        Serves::dense_unchecked("logical_or_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2451,7 +2581,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor",
         &handles::LOGICAL_XOR,
-        Serves::dense("logical_xor_kernel"),
+        Serves::dense_unchecked("logical_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_xor_run(&mut outs, self_, other)?;
@@ -2461,7 +2591,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor_",
         &handles::LOGICAL_XOR_,
-        Serves::dense("logical_xor_kernel"),
+        Serves::dense_unchecked("logical_xor_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2478,7 +2608,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor.out",
         &handles::LOGICAL_XOR_OUT,
-        Serves::dense("logical_xor_kernel"),
+        Serves::dense_unchecked("logical_xor_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2496,7 +2626,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq.Tensor",
         &handles::EQ_TENSOR,
-        Serves::dense("eq_kernel"),
+        Serves::dense_unchecked("eq_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             eq_tensor_run(&mut outs, self_, other)?;
@@ -2506,7 +2636,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq_.Tensor",
         &handles::EQ__TENSOR,
-        Serves::dense("eq_kernel"),
+        Serves::dense_unchecked("eq_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2523,7 +2653,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq.Tensor_out",
         &handles::EQ_TENSOR_OUT,
-        Serves::dense("eq_kernel"),
+        Serves::dense_unchecked("eq_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2550,7 +2680,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne.Tensor",
         &handles::NE_TENSOR,
-        Serves::dense("ne_kernel"),
+        Serves::dense_unchecked("ne_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             ne_tensor_run(&mut outs, self_, other)?;
@@ -2560,7 +2690,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne_.Tensor",
         &handles::NE__TENSOR,
-        Serves::dense("ne_kernel"),
+        Serves::dense_unchecked("ne_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2577,7 +2707,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne.Tensor_out",
         &handles::NE_TENSOR_OUT,
-        Serves::dense("ne_kernel"),
+        Serves::dense_unchecked("ne_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2604,7 +2734,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt.Tensor",
         &handles::LT_TENSOR,
-        Serves::dense("lt_kernel"),
+        Serves::dense_unchecked("lt_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             lt_tensor_run(&mut outs, self_, other)?;
@@ -2614,7 +2744,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt_.Tensor",
         &handles::LT__TENSOR,
-        Serves::dense("lt_kernel"),
+        Serves::dense_unchecked("lt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2631,7 +2761,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt.Tensor_out",
         &handles::LT_TENSOR_OUT,
-        Serves::dense("lt_kernel"),
+        Serves::dense_unchecked("lt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2658,7 +2788,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le.Tensor",
         &handles::LE_TENSOR,
-        Serves::dense("le_kernel"),
+        Serves::dense_unchecked("le_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             le_tensor_run(&mut outs, self_, other)?;
@@ -2668,7 +2798,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le_.Tensor",
         &handles::LE__TENSOR,
-        Serves::dense("le_kernel"),
+        Serves::dense_unchecked("le_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2685,7 +2815,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le.Tensor_out",
         &handles::LE_TENSOR_OUT,
-        Serves::dense("le_kernel"),
+        Serves::dense_unchecked("le_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2712,7 +2842,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt.Tensor",
         &handles::GT_TENSOR,
-        Serves::dense("gt_kernel"),
+        Serves::dense_unchecked("gt_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             gt_tensor_run(&mut outs, self_, other)?;
@@ -2722,7 +2852,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt_.Tensor",
         &handles::GT__TENSOR,
-        Serves::dense("gt_kernel"),
+        Serves::dense_unchecked("gt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2739,7 +2869,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt.Tensor_out",
         &handles::GT_TENSOR_OUT,
-        Serves::dense("gt_kernel"),
+        Serves::dense_unchecked("gt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2766,7 +2896,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge.Tensor",
         &handles::GE_TENSOR,
-        Serves::dense("ge_kernel"),
+        Serves::dense_unchecked("ge_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             ge_tensor_run(&mut outs, self_, other)?;
@@ -2776,7 +2906,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge_.Tensor",
         &handles::GE__TENSOR,
-        Serves::dense("ge_kernel"),
+        Serves::dense_unchecked("ge_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2793,7 +2923,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge.Tensor_out",
         &handles::GE_TENSOR_OUT,
-        Serves::dense("ge_kernel"),
+        Serves::dense_unchecked("ge_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2828,7 +2958,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul",
         &handles::ADDCMUL,
-        Serves::dense("addcmul_kernel"),
+        Serves::dense_unchecked("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2838,7 +2968,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul_",
         &handles::ADDCMUL_,
-        Serves::dense("addcmul_kernel"),
+        Serves::dense_unchecked("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2848,7 +2978,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul.out",
         &handles::ADDCMUL_OUT,
-        Serves::dense("addcmul_kernel"),
+        Serves::dense_unchecked("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2858,7 +2988,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv",
         &handles::ADDCDIV,
-        Serves::dense("addcdiv_kernel"),
+        Serves::dense_unchecked("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2868,7 +2998,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv_",
         &handles::ADDCDIV_,
-        Serves::dense("addcdiv_kernel"),
+        Serves::dense_unchecked("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2878,7 +3008,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv.out",
         &handles::ADDCDIV_OUT,
-        Serves::dense("addcdiv_kernel"),
+        Serves::dense_unchecked("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -2888,7 +3018,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Scalar",
         &handles::LERP_SCALAR,
-        Serves::dense("lerp_scalar_kernel"),
+        Serves::dense_unchecked("lerp_scalar_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -2898,7 +3028,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp_.Scalar",
         &handles::LERP__SCALAR,
-        Serves::dense("lerp_scalar_kernel"),
+        Serves::dense_unchecked("lerp_scalar_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -2908,7 +3038,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Scalar_out",
         &handles::LERP_SCALAR_OUT,
-        Serves::dense("lerp_scalar_kernel"),
+        Serves::dense_unchecked("lerp_scalar_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -2918,7 +3048,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Tensor",
         &handles::LERP_TENSOR,
-        Serves::dense("lerp_tensor_kernel"),
+        Serves::dense_unchecked("lerp_tensor_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -2928,7 +3058,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp_.Tensor",
         &handles::LERP__TENSOR,
-        Serves::dense("lerp_tensor_kernel"),
+        Serves::dense_unchecked("lerp_tensor_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -2938,7 +3068,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Tensor_out",
         &handles::LERP_TENSOR_OUT,
-        Serves::dense("lerp_tensor_kernel"),
+        Serves::dense_unchecked("lerp_tensor_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -2962,7 +3092,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp",
         &handles::CLAMP,
-        Serves::dense("clamp_kernel"),
+        Serves::dense_unchecked("clamp_kernel"),
         |_, (self_, min, max)| {
             let mut outs = StructuredOutputs::functional(1);
             clamp_run(&mut outs, self_, min, max)?;
@@ -2972,7 +3102,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp_",
         &handles::CLAMP_,
-        Serves::dense("clamp_kernel"),
+        Serves::dense_unchecked("clamp_kernel"),
         |_, (self_, min, max)| {
             let mut outs = StructuredOutputs::inplace(self_);
             clamp_run(&mut outs, self_, min, max)?;
@@ -2982,7 +3112,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp.out",
         &handles::CLAMP_OUT,
-        Serves::dense("clamp_kernel"),
+        Serves::dense_unchecked("clamp_kernel"),
         |_, (self_, min, max, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             clamp_run(&mut outs, self_, min, max)?;
@@ -3062,7 +3192,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "where.self",
         &handles::WHERE_SELF,
-        Serves::dense("where_kernel"),
+        Serves::dense_unchecked("where_kernel"),
         |_, (condition, self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             where_self_run(&mut outs, condition, self_, other)?;
@@ -3072,7 +3202,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "where.self_out",
         &handles::WHERE_SELF_OUT,
-        Serves::dense("where_kernel"),
+        Serves::dense_unchecked("where_kernel"),
         |_, (condition, self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             where_self_run(&mut outs, condition, self_, other)?;
@@ -3100,7 +3230,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold",
         &handles::THRESHOLD,
-        Serves::dense("threshold_kernel"),
+        Serves::dense_unchecked("threshold_kernel"),
         |_, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::functional(1);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3110,7 +3240,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_",
         &handles::THRESHOLD_,
-        Serves::dense("threshold_kernel"),
+        Serves::dense_unchecked("threshold_kernel"),
         |_, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3120,7 +3250,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold.out",
         &handles::THRESHOLD_OUT,
-        Serves::dense("threshold_kernel"),
+        Serves::dense_unchecked("threshold_kernel"),
         |_, (self_, threshold, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3130,7 +3260,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_backward",
         &handles::THRESHOLD_BACKWARD,
-        Serves::dense("threshold_backward_kernel"),
+        Serves::dense_unchecked("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold)| {
             let mut outs = StructuredOutputs::functional(1);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
@@ -3140,7 +3270,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_backward.grad_input",
         &handles::THRESHOLD_BACKWARD_GRAD_INPUT,
-        Serves::dense("threshold_backward_kernel"),
+        Serves::dense_unchecked("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
@@ -3150,7 +3280,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid_backward",
         &handles::SIGMOID_BACKWARD,
-        Serves::dense("sigmoid_backward_kernel"),
+        Serves::dense_unchecked("sigmoid_backward_kernel"),
         |_, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
@@ -3160,7 +3290,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid_backward.grad_input",
         &handles::SIGMOID_BACKWARD_GRAD_INPUT,
-        Serves::dense("sigmoid_backward_kernel"),
+        Serves::dense_unchecked("sigmoid_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
@@ -3170,7 +3300,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh_backward",
         &handles::TANH_BACKWARD,
-        Serves::dense("tanh_backward_kernel"),
+        Serves::dense_unchecked("tanh_backward_kernel"),
         |_, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
             tanh_backward_run(&mut outs, grad_output, output)?;
@@ -3180,7 +3310,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh_backward.grad_input",
         &handles::TANH_BACKWARD_GRAD_INPUT,
-        Serves::dense("tanh_backward_kernel"),
+        Serves::dense_unchecked("tanh_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             tanh_backward_run(&mut outs, grad_output, output)?;
@@ -3196,7 +3326,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fill_.Scalar",
         &handles::FILL__SCALAR,
-        Serves::dense("fill_kernel"),
+        Serves::dense_unchecked("fill_kernel"),
         |_, (self_, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             fill__scalar_run(&mut outs, self_, value)?;

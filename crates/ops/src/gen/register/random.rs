@@ -206,7 +206,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "uniform_",
         &handles::UNIFORM_,
-        Serves::dense("uniform_kernel"),
+        Serves::dense_unchecked("uniform_kernel"),
         |_, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             uniform__run(&mut outs, self_, from, to, generator)?;
@@ -216,7 +216,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "normal_",
         &handles::NORMAL_,
-        Serves::dense("normal_kernel"),
+        Serves::dense_unchecked("normal_kernel"),
         |_, (self_, mean, std, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             normal__run(&mut outs, self_, mean, std, generator)?;
@@ -226,7 +226,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "exponential_",
         &handles::EXPONENTIAL_,
-        Serves::dense("exponential_kernel"),
+        Serves::dense_unchecked("exponential_kernel"),
         |_, (self_, lambd, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             exponential__run(&mut outs, self_, lambd, generator)?;
@@ -236,7 +236,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bernoulli_.Tensor",
         &handles::BERNOULLI__TENSOR,
-        Serves::dense("bernoulli_tensor_kernel"),
+        Serves::dense_unchecked("bernoulli_tensor_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__tensor_run(&mut outs, self_, p, generator)?;
@@ -246,7 +246,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bernoulli_.float",
         &handles::BERNOULLI__FLOAT,
-        Serves::dense("bernoulli_scalar_kernel"),
+        Serves::dense_unchecked("bernoulli_scalar_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__float_run(&mut outs, self_, p, generator)?;
@@ -270,7 +270,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_.from",
         &handles::RANDOM__FROM,
-        Serves::dense("random_from_kernel"),
+        Serves::dense_unchecked("random_from_kernel"),
         |_, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             random__from_run(&mut outs, self_, from, to, generator)?;
@@ -283,7 +283,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_",
         &handles::RANDOM_,
-        Serves::dense("random_kernel"),
+        Serves::dense_unchecked("random_kernel"),
         |_, (self_, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             random__run(&mut outs, self_, generator)?;

@@ -337,7 +337,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sum.dim_IntList",
         &handles::SUM_DIM_INTLIST,
-        Serves::dense("sum_kernel"),
+        Serves::dense_unchecked("sum_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -347,7 +347,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sum.IntList_out",
         &handles::SUM_INTLIST_OUT,
-        Serves::dense("sum_kernel"),
+        Serves::dense_unchecked("sum_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -374,15 +374,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("mean", out, &composite::reduce::mean_dim(self_, dim, keepdim, dtype)?)
         },
     )?;
-    registrar.structured("prod", &handles::PROD, Serves::dense("prod_kernel"), |_, (self_, dtype)| {
-        let mut outs = StructuredOutputs::functional(1);
-        prod_run(&mut outs, self_, dtype)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "prod",
+        &handles::PROD,
+        Serves::dense_unchecked("prod_kernel"),
+        |_, (self_, dtype)| {
+            let mut outs = StructuredOutputs::functional(1);
+            prod_run(&mut outs, self_, dtype)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "prod.dim_int",
         &handles::PROD_DIM_INT,
-        Serves::dense("prod_kernel"),
+        Serves::dense_unchecked("prod_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -392,7 +397,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "prod.int_out",
         &handles::PROD_INT_OUT,
-        Serves::dense("prod_kernel"),
+        Serves::dense_unchecked("prod_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -433,7 +438,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok((max.clone(), max_values.clone()))
         },
     )?;
-    registrar.structured("max", &handles::MAX, Serves::dense("amax_kernel"), |_, (self_,)| {
+    registrar.structured("max", &handles::MAX, Serves::dense_unchecked("amax_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         max_run(&mut outs, self_)?;
         outs.take(0)
@@ -441,7 +446,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "max.unary_out",
         &handles::MAX_UNARY_OUT,
-        Serves::dense("amax_kernel"),
+        Serves::dense_unchecked("amax_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             max_run(&mut outs, self_)?;
@@ -482,7 +487,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok((min.clone(), min_indices.clone()))
         },
     )?;
-    registrar.structured("min", &handles::MIN, Serves::dense("amin_kernel"), |_, (self_,)| {
+    registrar.structured("min", &handles::MIN, Serves::dense_unchecked("amin_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         min_run(&mut outs, self_)?;
         outs.take(0)
@@ -490,7 +495,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "min.unary_out",
         &handles::MIN_UNARY_OUT,
-        Serves::dense("amin_kernel"),
+        Serves::dense_unchecked("amin_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             min_run(&mut outs, self_)?;
@@ -500,7 +505,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amax",
         &handles::AMAX,
-        Serves::dense("amax_kernel"),
+        Serves::dense_unchecked("amax_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             amax_run(&mut outs, self_, dim, keepdim)?;
@@ -510,7 +515,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amax.out",
         &handles::AMAX_OUT,
-        Serves::dense("amax_kernel"),
+        Serves::dense_unchecked("amax_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             amax_run(&mut outs, self_, dim, keepdim)?;
@@ -520,7 +525,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amin",
         &handles::AMIN,
-        Serves::dense("amin_kernel"),
+        Serves::dense_unchecked("amin_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             amin_run(&mut outs, self_, dim, keepdim)?;
@@ -530,7 +535,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amin.out",
         &handles::AMIN_OUT,
-        Serves::dense("amin_kernel"),
+        Serves::dense_unchecked("amin_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             amin_run(&mut outs, self_, dim, keepdim)?;
@@ -591,7 +596,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("any", &handles::ANY, Serves::dense("any_kernel"), |_, (self_,)| {
+    registrar.structured("any", &handles::ANY, Serves::dense_unchecked("any_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         any_run(&mut outs, self_)?;
         outs.take(0)
@@ -599,7 +604,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.all_out",
         &handles::ANY_ALL_OUT,
-        Serves::dense("any_kernel"),
+        Serves::dense_unchecked("any_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_run(&mut outs, self_)?;
@@ -609,7 +614,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dim",
         &handles::ANY_DIM,
-        Serves::dense("any_kernel"),
+        Serves::dense_unchecked("any_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             any_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -619,7 +624,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.out",
         &handles::ANY_OUT,
-        Serves::dense("any_kernel"),
+        Serves::dense_unchecked("any_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -629,7 +634,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dims",
         &handles::ANY_DIMS,
-        Serves::dense("any_kernel"),
+        Serves::dense_unchecked("any_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             any_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -639,14 +644,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dims_out",
         &handles::ANY_DIMS_OUT,
-        Serves::dense("any_kernel"),
+        Serves::dense_unchecked("any_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_dims_run(&mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("all", &handles::ALL, Serves::dense("all_kernel"), |_, (self_,)| {
+    registrar.structured("all", &handles::ALL, Serves::dense_unchecked("all_kernel"), |_, (self_,)| {
         let mut outs = StructuredOutputs::functional(1);
         all_run(&mut outs, self_)?;
         outs.take(0)
@@ -654,7 +659,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.all_out",
         &handles::ALL_ALL_OUT,
-        Serves::dense("all_kernel"),
+        Serves::dense_unchecked("all_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_run(&mut outs, self_)?;
@@ -664,7 +669,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dim",
         &handles::ALL_DIM,
-        Serves::dense("all_kernel"),
+        Serves::dense_unchecked("all_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             all_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -674,7 +679,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.out",
         &handles::ALL_OUT,
-        Serves::dense("all_kernel"),
+        Serves::dense_unchecked("all_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -684,7 +689,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dims",
         &handles::ALL_DIMS,
-        Serves::dense("all_kernel"),
+        Serves::dense_unchecked("all_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             all_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -694,7 +699,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dims_out",
         &handles::ALL_DIMS_OUT,
-        Serves::dense("all_kernel"),
+        Serves::dense_unchecked("all_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_dims_run(&mut outs, self_, dim, keepdim)?;
