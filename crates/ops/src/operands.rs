@@ -1,9 +1,10 @@
-//! What is proved about a call's tensors before a kernel that walks memory by itself touches them: that they are on
-//! one device and inside their storages, and that what is written lies neither over itself nor over what is read.
+//! What is proved about a call's tensors before a kernel that walks memory by itself touches them: that they are inside
+//! their storages, and that what is written lies neither over itself nor over what is read. (That they are on one device
+//! is checked around every wrapper: `dispatch::DeviceRules`.)
 //!
 //! [`iter::TensorIterator`] proves the same for the kernels that it drives.
 
-use c10::{check, Device, DispatchKey, Result, Tensor};
+use c10::{check, DispatchKey, Result, Tensor};
 use iter::mem_overlap::{assert_no_internal_overlap, get_overlap_status, MemOverlapStatus};
 use iter::StructuredOutputs;
 
@@ -51,35 +52,16 @@ pub enum Overlap {
     Separate,
 }
 
-/// Whether two devices are one; a device without index is the current one of its type.
-fn is_same_device(a: Device, b: Device) -> bool {
-    a.type_ == b.type_ && (a.index == b.index || a.index < 0 || b.index < 0)
-}
-
-#[cold]
-fn different_devices(op: &str, argument: &str, expected: Device, found: Device) -> Result<()> {
-    c10::bail!(
-        Runtime,
-        "Expected all tensors to be on the same device, but found at least two devices, {expected} and {found}! (when \
-         checking argument for argument {argument} in method {op})"
-    )
-}
-
 /// Checks the inputs of a kernel that makes its outputs itself.
 pub fn check_operands(op: &str, operands: Operands<'_>) -> Result<()> {
-    let mut device = None;
     for (argument, operand) in operands {
-        operand.try_for_each(&mut |tensor| check_operand(op, argument, tensor, &mut device))?;
+        operand.try_for_each(&mut |tensor| check_operand(op, argument, tensor))?;
     }
     Ok(())
 }
 
 #[inline]
-fn check_operand(op: &str, argument: &str, tensor: &Tensor, device: &mut Option<Device>) -> Result<()> {
-    let expected = *device.get_or_insert(tensor.device());
-    if !is_same_device(expected, tensor.device()) {
-        return different_devices(op, argument, expected, tensor.device());
-    }
+fn check_operand(op: &str, argument: &str, tensor: &Tensor) -> Result<()> {
     if tensor.is_meta() || !tensor.has_storage() {
         return Ok(());
     }
@@ -89,16 +71,14 @@ fn check_operand(op: &str, argument: &str, tensor: &Tensor, device: &mut Option<
 /// Checks the tensors of a structured operator whose kernel is not driven by an iterator, and says whose kernel is to
 /// run: `None` when there is nothing to compute (the Meta device).
 pub fn kernel_key(outs: &StructuredOutputs, op: &str, operands: Operands<'_>) -> Result<Option<DispatchKey>> {
-    let mut device = Some(outs.output(0)?.device());
-    for (argument, operand) in operands {
-        operand.try_for_each(&mut |tensor| check_operand(op, argument, tensor, &mut device))?;
-    }
-    if !outs.is_functional() {
-        for i in 0..outs.len() {
-            check_operand(op, "out", outs.output(i)?, &mut device)?;
+    let key = crate::structured::kernel_key(outs)?;
+    if key.is_some() {
+        check_operands(op, operands)?;
+        if !outs.is_functional() {
+            (0..outs.len()).try_for_each(|i| check_operand(op, "out", outs.output(i)?))?;
         }
     }
-    crate::structured::kernel_key(outs)
+    Ok(key)
 }
 
 /// Refuses outputs of which several elements share a place, and outputs that lie over an input other than themselves;

@@ -166,8 +166,7 @@ impl Registrar {
     ) {
         let _ = op;
         let wrapper = Box::new(move |key: DispatchKey| match key.to_backend_component() {
-            // The host has no devices to choose from.
-            BackendComponent::CPUBit => KernelFunction::from_unboxed::<A, R>(function),
+            BackendComponent::CPUBit => on_the_host::<A, R>(function, serves.device),
             _ => KernelFunction::from_unboxed_on_device::<A, R>(function, serves.device),
         });
         self.waiting.entry(serves.kernel).or_default().push(Waiting { op: name, serves, wrapper });
@@ -181,7 +180,10 @@ impl Registrar {
         serves: Serves,
         function: Unboxed<A, R>,
     ) -> Result<()> {
-        self.implement(name, op, META, function)?;
+        let library = self.library(name)?;
+        for &key in META {
+            library.impl_(name, key, on_the_host::<A, R>(function, serves.device))?;
+        }
         self.kernel(name, op, serves, function);
         Ok(())
     }
@@ -193,6 +195,14 @@ impl Registrar {
             kernel_registry::on_registration(kernel_registered);
         }
     }
+}
+
+/// A wrapper for a backend without devices to choose from: tensors of others may be among its arguments all the same.
+fn on_the_host<A: ArgTuple, R: RetType>(function: Unboxed<A, R>, rules: DeviceRules) -> KernelFunction {
+    if !rules.check {
+        return KernelFunction::from_unboxed::<A, R>(function);
+    }
+    KernelFunction::from_unboxed_on_device::<A, R>(function, DeviceRules { guard: false, ..rules })
 }
 
 /// Registers the wrappers that have waited for this kernel.
