@@ -50,3 +50,141 @@ def test_tolist_needs_a_storage():
 
     with pytest.raises(RuntimeError, match="tolist"):
         ptr.Tensor._make_wrapper_subclass(Wrapper, size=(3,)).tolist()
+
+
+def meta(*sizes, dtype=ptr.float32):
+    return ptr.zeros(*sizes, dtype=dtype, device="meta")
+
+
+LONG = ptr.int64
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ptr.mm(ptr.ones(1, 3), meta(3, 4)),
+        lambda: ptr.mm(meta(1, 3), ptr.ones(3, 4)),
+        lambda: ptr.zeros(3).scatter_add(0, ptr.zeros(3, dtype=LONG), meta(3)),
+        lambda: ptr.zeros(3).scatter_(0, ptr.zeros(3, dtype=LONG), meta(3)),
+        lambda: ptr.ones(3).scatter(0, meta(1, dtype=LONG), 1),
+        lambda: ptr.gather(ptr.ones(3), 0, meta(1, dtype=LONG)),
+        lambda: ptr.nn.functional.nll_loss(ptr.zeros(2, 3), meta(2, dtype=LONG)),
+        lambda: ptr.cat([ptr.ones(1), meta(1)]),
+        lambda: ptr.ones(2, 3).__setitem__([True, False], meta(1)),
+    ],
+)
+def test_tensors_of_two_devices_are_refused(call):
+    with pytest.raises(RuntimeError, match="same device"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, y: y.scatter_(0, ptr.arange(9), x),
+        lambda x, y: y.scatter_add_(0, ptr.arange(9), x),
+        lambda x, y: y.index_add_(0, ptr.arange(9), x),
+        lambda x, y: y.index_put_((ptr.arange(9),), x),
+        lambda x, y: ptr.gather(x, 0, ptr.arange(9), out=y),
+        lambda x, y: ptr.index_select(x, 0, ptr.arange(9), out=y),
+        lambda x, y: ptr.masked_select(x, x > 3, out=y),
+        lambda x, y: ptr.cat([x[:4], x[4:]], out=y),
+    ],
+)
+def test_what_is_written_may_not_lie_over_what_is_read(call):
+    base = ptr.arange(10.0)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        call(base[:-1], base[1:])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.index_add_(0, ptr.arange(3), ptr.ones(3)),
+        lambda t: t.scatter_(0, ptr.arange(3), 1.0),
+        lambda t: ptr.gather(ptr.ones(5), 0, ptr.arange(5), out=t),
+        lambda t: ptr.mv(ptr.ones(5, 5), ptr.ones(5), out=t),
+    ],
+)
+def test_what_is_written_may_not_lie_over_itself(call):
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        call(ptr.ones(1).expand(5))
+
+
+def test_a_product_into_one_of_its_factors_is_computed_apart():
+    a, b = ptr.arange(9.0).reshape(3, 3), ptr.arange(9.0).reshape(3, 3) / 10
+    expected = a @ b
+    ptr.mm(a, b, out=a)
+    assert ptr.equal(a, expected)
+    vector = ptr.arange(3.0)
+    expected = b @ vector
+    ptr.mv(b, vector, out=vector)
+    assert ptr.equal(vector, expected)
+
+
+def test_an_output_that_is_an_input_keeps_its_size():
+    a = ptr.zeros(3, 1)
+    with pytest.raises(RuntimeError, match="broadcast shape"):
+        ptr.logical_and(a, ptr.zeros(3, 5), out=a)
+
+
+def test_an_output_with_a_lazy_bit_is_resized():
+    out = ptr.ones(4, 5, dtype=ptr.complex64).conj()
+    assert ptr.add(ptr.ones(1, 5, dtype=ptr.complex64), 1, out=out).shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ptr.zeros(HUGE, 0),
+        lambda: ptr.zeros(0).view(2**63 - 1, 2**63 - 1, 0),
+        lambda: aten.diagonal_backward.default(ptr.zeros(3, 2, 2), [0] + [HUGE] * 4, 1, 2, -1),
+        lambda: ptr.zeros(2**50, 0).unbind(),
+        lambda: ptr.zeros(2**50, 0).split(1),
+    ],
+)
+def test_sizes_that_no_memory_holds_are_refused_though_nothing_is_in_them(call):
+    with pytest.raises((RuntimeError, ptr.OutOfMemoryError), match="overflow|not enough memory"):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, w: aten._conv_forward.default(x, w, None, [1], [0], [], 1),
+        lambda x, w: aten._conv_forward.default(x, w, None, [1, 1], [0, 0], [1, 1], 0),
+        lambda x, w: aten._conv_input_backward.default(x, w, [1, 1, 9, 9], [1, 1], [0, 0], [1, 1], 1),
+        lambda x, w: aten._conv_weight_backward.default(x, x, [1, 1, 9, 9], [1, 1], [0, 0], [1, 1], 1),
+        lambda x, w: aten._conv_weight_backward.default(x, x, [5, 2, 3, 3, 2], [2**62], [33, 5, 0, 4], [3], 2**62),
+    ],
+)
+def test_convolutions_whose_arguments_do_not_fit_are_refused(call):
+    with pytest.raises(RuntimeError, match="_conv_"):
+        call(ptr.ones(1, 1, 3, 3), ptr.ones(1, 1, 1, 1))
+
+
+def test_a_single_sample_has_a_single_target():
+    with pytest.raises(RuntimeError, match="target"):
+        aten.nll_loss_nd.default(ptr.zeros(0, dtype=ptr.float64), ptr.zeros(0, dtype=ptr.uint8), reduction=1)
+
+
+def test_data_of_another_kind_is_refused():
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        ptr.ones(3).data = meta(3)
+
+
+def test_saving_pins_what_it_writes():
+    import io
+
+    tensor = ptr.ones(100_000)
+
+    class Shrinking(io.BytesIO):
+        def write(self, data):
+            tensor.untyped_storage().resize_(0)
+            self.others = [ptr.full((100_000,), 7.0) for _ in range(5)]
+            return super().write(data)
+
+    file = Shrinking()
+    ptr.save(tensor, file)
+    file.seek(0)
+    assert ptr.load(file).sum().item() == 100_000

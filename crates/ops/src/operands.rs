@@ -62,7 +62,12 @@ pub fn check_operands(op: &str, operands: Operands<'_>) -> Result<()> {
 
 #[inline]
 fn check_operand(op: &str, argument: &str, tensor: &Tensor) -> Result<()> {
-    if tensor.is_meta() || !tensor.has_storage() {
+    // For operators that take tensors of several devices: this one has no data on any.
+    check!(
+        !tensor.is_meta(),
+        "Expected all tensors to be on the same device, but argument {argument} of {op}() is on meta"
+    );
+    if !tensor.has_storage() {
         return Ok(());
     }
     tensor.check_in_storage().map_err(|error| error.context(format!("argument {argument} of {op}()")))

@@ -228,6 +228,12 @@ pub fn index_put_meta<I: SizeInt>(
         self_.dtype().short_name(),
         values.dtype().short_name()
     );
+    check!(
+        self_.device() == values.device(),
+        "Expected all tensors to be on the same device, but got values on {} and self on {} (index_put_)",
+        values.device(),
+        self_.device()
+    );
     let info = advanced_index::<I>(self_, indices)?;
     let (target, own) = (I::sizes_of(&info.self_)?, I::sizes_of(values)?);
     check!(
