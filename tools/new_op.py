@@ -52,7 +52,7 @@ def rust_skeleton(function: Function, name: str, extra: str, result: str, *, siz
     separator = ", " if extra and schema.arguments else ""
     generics = "<I: SizeInt>" if sized else ""
     return (
-        f"\n/// `aten::{schema.full_name}`\n"
+        f"\n/// `{schema.qualified_name}`\n"
         f"pub fn {name}{generics}({extra}{separator}{parameters(schema)}) -> Result<{result}> {{\n"
         f'    compile_error!("{schema.full_name}: write this function")\n}}\n'
     )

@@ -57,7 +57,7 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
             f"call {function.schema.full_name}",
             find(rf"fn {function.rust_name}\(", f"crates/ops/src/gen/{family}.rs"),
         )
-    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen/table.rs")
+    yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen")
     yield "stub", find(rf"def {operator.schema.name}\(", "python/ptr/_C.pyi")
     yield "samples", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/testing/opinfo/{family}.py")
     yield "doc", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/_docs/{family}.py")
@@ -72,9 +72,7 @@ def derivative_parts(operator: Operator, functions: list[Function]) -> Iterator[
     if derivative.word:
         yield "derivative", derivative.word
         return
-    entry = find(
-        rf'"aten::{re.escape(functions[0].schema.full_name)}"', f"crates/autograd/src/gen/{operator.family}.rs"
-    )
+    entry = find(rf'"{re.escape(functions[0].schema.qualified_name)}"', f"crates/autograd/src/gen/{operator.family}.rs")
     yield "derivative", entry
     for formula in derivative.formulas:
         for name in dict.fromkeys(re.findall(r"(?<![\w.:])([a-z_]\w*)\(", formula.text)):

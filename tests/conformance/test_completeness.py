@@ -60,7 +60,7 @@ def test_every_shape_function_exists() -> None:
             return None if re.search(rf"\b{operator.meta}\b", metas[file]) else f"no {operator.meta} in meta/{file}.rs"
         if operator.kind is Kind.VIEW:
             name = operator.impl or rust_name(operator)
-            return None if f"fn {name}(" in views else f"no {name} in view/"
+            return None if re.search(rf"fn {name}\b", views) else f"no {name} in view/"
         return None
 
     assert_nothing(missing(check))

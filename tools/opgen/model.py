@@ -119,6 +119,9 @@ class Return:
         return f"{self.type} {self.name}".rstrip()
 
 
+DEFAULT_NAMESPACE = "aten"
+
+
 @dataclass(frozen=True)
 class Schema:
     """A function schema in PyTorch's language."""
@@ -127,6 +130,7 @@ class Schema:
     overload: str
     arguments: tuple[Argument, ...]
     returns: tuple[Return, ...]
+    namespace: str = DEFAULT_NAMESPACE
 
     def __str__(self) -> str:
         parts: list[str] = []
@@ -141,8 +145,18 @@ class Schema:
 
     @property
     def full_name(self) -> str:
-        """`name.overload`, or `name` when the overload is empty."""
-        return f"{self.name}.{self.overload}" if self.overload else self.name
+        """`name.overload`, or `name` when the overload is empty; with the namespace unless it is `aten`."""
+        return self.qualified_name.removeprefix(f"{DEFAULT_NAMESPACE}::")
+
+    @property
+    def qualified_name(self) -> str:
+        """`aten::name.overload`"""
+        return f"{self.namespace}::{self.name}" + (f".{self.overload}" if self.overload else "")
+
+    @property
+    def qualified(self) -> str:
+        """The schema with its namespace."""
+        return str(self) if self.namespace != DEFAULT_NAMESPACE else f"{DEFAULT_NAMESPACE}::{self}"
 
     @property
     def is_inplace(self) -> bool:
@@ -210,13 +224,15 @@ class ForwardFormula:
 
 @dataclass(frozen=True)
 class ViewRule:
-    """The reserved facts of a view operator: how to copy it and how to invert it."""
+    """The facts of a view operator: how to copy it, how to invert it, and whether gradients pass it."""
 
     copy: str | None = None
     inverse: str | None = None
+    differentiable: bool = True
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+FALLTHROUGH = "fallthrough"  # under `dispatch`: the operator passes the key by, whatever serves it for others
 UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
 
@@ -329,17 +345,15 @@ class Function:
 
     @property
     def rust_name(self) -> str:
-        """`add.Tensor` → `add_tensor`, `add_.Tensor` → `add__tensor`, `view` → `view`."""
-        name = self.schema.name
-        if self.schema.overload:
-            name += "_" + self.schema.overload.lower()
-        return rust_ident(name.lower())
+        """`add.Tensor` → `add_tensor`, `add_.Tensor` → `add__tensor`, `quantized::add` → `quantized_add`."""
+        return rust_ident(self.handle.lower())
 
     @property
     def handle(self) -> str:
         """The name of its `TypedOp` static."""
-        name = self.schema.name + (f"_{self.schema.overload}" if self.schema.overload else "")
-        return name.upper()
+        schema = self.schema
+        parts = [schema.namespace] if schema.namespace != DEFAULT_NAMESPACE else []
+        return "_".join([*parts, schema.name, *([schema.overload] if schema.overload else [])]).upper()
 
 
 RUST_KEYWORDS = frozenset(

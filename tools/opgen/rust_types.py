@@ -11,7 +11,10 @@ _SCALARS = {
     "int": "i64",
     "SymInt": "SymInt",
     "float": "f64",
+    "SymFloat": "SymFloat",
     "bool": "bool",
+    "SymBool": "SymBool",
+    "complex": "Complex<f64>",
     "Scalar": "Scalar",
     "str": "String",
     "ScalarType": "ScalarType",
@@ -22,7 +25,7 @@ _SCALARS = {
     "Storage": "Storage",
     "Stream": "Stream",
 }
-_BY_VALUE = frozenset({"int", "float", "bool", "ScalarType", "Layout", "Device", "MemoryFormat"})
+_BY_VALUE = frozenset("int float bool complex ScalarType Layout Device MemoryFormat Stream".split())
 
 
 def marker(argument: Argument) -> str:
@@ -52,9 +55,11 @@ def borrowed(argument: Argument) -> str:
 
 
 def kernel_type(argument: Argument) -> str:
-    """As `borrowed`, with SymInt resolved: kernels see plain integers."""
+    """As `borrowed`, with symbolic numbers resolved: kernels see plain ones."""
     text = borrowed(argument)
-    return text.replace("&SymInt", "i64").replace("[SymInt]", "[i64]")
+    for symbolic, plain in (("SymInt", "i64"), ("SymFloat", "f64"), ("SymBool", "bool")):
+        text = text.replace(f"&{symbolic}", plain).replace(f"[{symbolic}]", f"[{plain}]")
+    return text
 
 
 def kernel_value(argument: Argument, local: str) -> tuple[str, str]:
@@ -64,6 +69,14 @@ def kernel_value(argument: Argument, local: str) -> tuple[str, str]:
             return "", f"{local}.guard_int()?"
         case "SymInt?":
             return "", f"structured::optional_int({local})?"
+        case "SymFloat":
+            return "", f"{local}.guard_float()?"
+        case "SymFloat?":
+            return "", f"{local}.map(SymFloat::guard_float).transpose()?"
+        case "SymBool":
+            return "", f"{local}.guard_bool()?"
+        case "SymBool?":
+            return "", f"{local}.map(SymBool::guard_bool).transpose()?"
         case "SymInt[]":
             return f"let {local} = structured::ints({local})?;", f"&{local}"
         case "SymInt[]?":

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
-from .model import Alias, Argument, Return, Schema, Type
+from .model import DEFAULT_NAMESPACE, Alias, Argument, Return, Schema, Type
 
 BASE_TYPES = frozenset(
-    "Tensor int SymInt float bool Scalar str ScalarType Layout Device MemoryFormat Generator Storage Stream".split()
+    "Tensor int SymInt float SymFloat bool SymBool complex Scalar str ScalarType Layout Device MemoryFormat Generator "
+    "Storage Stream".split()
 )
 
 _TOKEN = re.compile(r"\s*(->|[A-Za-z_][A-Za-z_0-9]*|-?\d+\.\d*(?:e-?\d+)?|-?\d+(?:e-?\d+)?|\"[^\"]*\"|'[^']*'|.)")
@@ -132,11 +133,14 @@ class _Parser:
 
 
 def parse_schema(text: str) -> Schema:
-    """Parses `name.overload(arguments) -> returns`."""
+    """Parses `name.overload(arguments) -> returns`; `namespace::name` for another namespace than `aten`."""
     parser = _Parser(text)
-    name = parser.ident("an operator name")
+    name, namespace = parser.ident("an operator name"), DEFAULT_NAMESPACE
+    if parser.accept(":"):
+        parser.expect(":")
+        name, namespace = parser.ident("an operator name"), name
     overload = parser.ident("an overload name") if parser.accept(".") else ""
-    schema = Schema(name, overload, parser.arguments(), parser.returns())
+    schema = Schema(name, overload, parser.arguments(), parser.returns(), namespace)
     if parser.peek():
         raise SchemaError(f"unexpected {parser.peek()!r} after the schema in {text!r}")
     return schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from .model import Argument, Function, Schema, Variant
+from .model import DEFAULT_NAMESPACE, Argument, Function, Schema, Variant
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,12 @@ class Binding:
     overloads: tuple[Overload, ...]
 
     @property
+    def family(self) -> str:
+        """Where the name belongs if families share it: to the one whose operator was declared first."""
+        operators = [f.operator for o in self.overloads for f in (o.base, o.out) if f]
+        return min(operators, key=lambda o: (o.location.file, o.location.line)).family
+
+    @property
     def is_function(self) -> bool:
         return any(o.is_function for o in self.overloads)
 
@@ -67,10 +73,13 @@ class Binding:
 
 
 def bindings(functions: Iterable[Function]) -> list[Binding]:
-    """All Python names, sorted; the operators with `python: false` are left out."""
+    """All Python names, sorted; the operators with `python: false` are left out.
+
+    Those of other namespaces are reached by `ops.<namespace>` alone.
+    """
     groups: dict[tuple[str, str | None], list[Function]] = {}
     for function in functions:
-        if function.operator.python:
+        if function.operator.python and function.schema.namespace == DEFAULT_NAMESPACE:
             groups.setdefault((function.schema.name, function.operator.namespace), []).append(function)
     result: list[Binding] = []
     for (name, namespace), items in sorted(groups.items(), key=lambda g: (g[0][0], g[0][1] or "")):

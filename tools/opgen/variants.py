@@ -32,7 +32,13 @@ def inplace_schema(operator: Operator) -> Schema:
     returns = () if mutable.is_list else (Return(mutable),)
     arguments = (replace(schema.arguments[0], type=mutable), *schema.arguments[1:])
     overload = _stated(operator, operator.inplace_name, schema.name + "_", "inplace_name")
-    return Schema(schema.name + "_", schema.overload if overload is None else overload, arguments, returns)
+    return replace(
+        schema,
+        name=schema.name + "_",
+        overload=schema.overload if overload is None else overload,
+        arguments=arguments,
+        returns=returns,
+    )
 
 
 def _stated(operator: Operator, stated: str | None, base: str, key: str) -> str | None:
@@ -84,7 +90,7 @@ def out_schema(operator: Operator) -> Schema:
     # The `out=` form of a factory takes dtype, layout and device from `out` itself.
     dropped: frozenset[str] = TENSOR_OPTIONS if schema.has_tensor_options else frozenset()
     kept = tuple(a for a in schema.arguments if not (a.kwarg_only and a.name in dropped))
-    return Schema(schema.name, out_overload(operator), (*kept, *outs), tuple(returns))
+    return replace(schema, overload=out_overload(operator), arguments=(*kept, *outs), returns=tuple(returns))
 
 
 def expand(operator: Operator) -> Iterator[Function]:

@@ -12,11 +12,13 @@ from .dispatch_keys import KeySort, dispatch_keys
 from .families import FAMILIES, FamilyRule, rule_of
 from .model import (
     AUTO,
+    FALLTHROUGH,
     NON_DIFFERENTIABLE,
     UNWRITTEN,
     Derivative,
     Formula,
     ForwardFormula,
+    Function,
     Kind,
     Location,
     Operator,
@@ -128,14 +130,21 @@ def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
 
 
 def check_unique(operators: Iterable[Operator]) -> None:
-    """Two functions with one name are a mistake of the later entry."""
+    """Two functions with one name, or with names that are one in Rust, are a mistake of the later entry."""
     seen: dict[str, Location] = {}
+    in_rust: dict[str, Function] = {}
     for operator in operators:
         for function in functions_of(operator):
             name = function.schema.full_name
             if name in seen:
                 raise operator.error(f"`{name}` is already declared by {seen[name]}")
             seen[name] = operator.location
+            other = in_rust.setdefault(function.rust_name, function)
+            if other is not function:
+                raise operator.error(
+                    f"`{name}` is `{function.rust_name}` in Rust, as `{other.schema.full_name}` of "
+                    f"{other.operator.location} is"
+                )
 
 
 def _operator(item: _Node, family: str, tags: frozenset[str]) -> Operator:
@@ -276,7 +285,9 @@ class _Entry:
             if "kernel" in self.entry:
                 raise self.entry["kernel"].fail("views and composites have no kernel for all backends; see `dispatch`")
             return None
-        if kind is Kind.KERNEL and "dispatch" in self.entry and "kernel" not in self.entry:
+        stated = self.dispatch(kind)
+        backends = [k for k in stated if dispatch_keys()[k] in (KeySort.DENSE, KeySort.BACKEND)]
+        if kind is Kind.KERNEL and backends and "kernel" not in self.entry:
             return None
         return self.text("kernel") or f"{self.base()}_kernel"
 
@@ -298,6 +309,8 @@ class _Entry:
                     raise node.fail("the shape function of a structured operator is its kernel for Meta")
                 if sorts[key] is KeySort.ALIAS and kind in (Kind.EXPLICIT, Kind.VIEW):
                     raise node.fail(f"the operator's function is registered for an alias already; got `{key}` too")
+                if node.text() == FALLTHROUGH and sorts[key] is not KeySort.FUNCTIONALITY:
+                    raise node.fail(f"nothing can fall through `{key}`: no key below it serves the call")
                 result[key] = node.text()
         return result
 
@@ -328,11 +341,12 @@ class _Entry:
             return ViewRule()
         parts = node.mapping()
         for key, value in parts.items():
-            if key not in ("copy", "inverse"):
-                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse")
+            if key not in ("copy", "inverse", "differentiable"):
+                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse, differentiable")
         return ViewRule(
             parts["copy"].text() if "copy" in parts else None,
             parts["inverse"].text() if "inverse" in parts else None,
+            parts["differentiable"].boolean() if "differentiable" in parts else True,
         )
 
     def derivative(self, kind: Kind) -> Derivative | None:
@@ -391,6 +405,12 @@ def _checked(operator: Operator) -> Operator:
         raise operator.error(f"output_differentiability has {len(schema.returns)} entries, one per return")
     if operator.kind is Kind.VIEW and not any(r.type.alias for r in schema.returns):
         raise operator.error("a view's return carries an alias annotation such as Tensor(a)")
+    if (
+        operator.view
+        and not operator.view.differentiable
+        and (operator.derivative is None or operator.derivative.word != NON_DIFFERENTIABLE)
+    ):
+        raise operator.error("a view that gradients do not pass has `derivative: non_differentiable`")
     if operator.kind is Kind.KERNEL and operator.variants & {"inplace", "function_inplace"}:
         raise operator.error("an operator whose kernel allocates has no generated in-place variant")
     if operator.copies_self and (operator.kind is not Kind.STRUCTURED or schema.argument("self") is None):

@@ -16,20 +16,24 @@ use crate::kernel::first_argument;
 use crate::variable;
 use crate::view_meta::{CreationMeta, ViewFunc};
 
-/// Views that gradients don't pass.
-const NON_DIFFERENTIABLE_VIEWS: [&str; 4] = ["detach", "_indices", "_values", "_fw_primal"];
+/// The kernel for one operator. `differentiable` says whether gradients pass the views that it returns: the
+/// declaration of `detach` says that they don't.
+pub fn ad_inplace_or_view_kernel(differentiable: bool) -> KernelFunction {
+    KernelFunction::from_boxed(if differentiable { track::<true> } else { track::<false> })
+}
 
-/// The kernel for one operator.
-pub fn ad_inplace_or_view_kernel() -> KernelFunction {
-    KernelFunction::from_boxed(|op, ks, stack| {
-        let info = op.info()?;
-        let first = first_argument(op, info, stack)?;
-        if info.is_view {
-            view(info, op, ks, stack, first)
-        } else {
-            mutate(info, op, ks, stack, first)
-        }
-    })
+fn track<const DIFFERENTIABLE: bool>(
+    op: OperatorHandle,
+    ks: DispatchKeySet,
+    stack: &mut Stack,
+) -> Result<()> {
+    let info = op.info()?;
+    let first = first_argument(op, info, stack)?;
+    if info.is_view {
+        view(DIFFERENTIABLE, info, op, ks, stack, first)
+    } else {
+        mutate(info, op, ks, stack, first)
+    }
 }
 
 fn redispatch(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
@@ -53,6 +57,7 @@ fn mutate(
 }
 
 fn view(
+    differentiable: bool,
     info: &OpInfo,
     op: OperatorHandle,
     ks: DispatchKeySet,
@@ -66,7 +71,6 @@ fn view(
         // A list of bases (`chunk` of a list): each view has its own, which schemas can't say; no tracking.
         _ => return redispatch(op, ks, stack),
     };
-    let differentiable = !NON_DIFFERENTIABLE_VIEWS.contains(&op.name().base_name());
     // Replaying needs the arguments; most views can do without.
     let replay = (differentiable && variable::requires_view_fn(&base))
         .then(|| (viewed.unwrap_or(0), stack[first..].to_vec()));

@@ -20,7 +20,7 @@ use crate::variable;
 /// operators of third parties, whose kernels may be made of differentiable operators).
 pub(crate) fn autograd_fallback(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
     let info = op.info()?;
-    let is_ours = op.name().namespace() == Some("aten");
+    let is_ours = ops::is_built_in(op);
     let first = first_argument(op, info, stack)?;
     if !GradMode::is_enabled()
         || !info.tensor_args.iter().any(|&arg| value_requires_grad(&stack[first + arg]))

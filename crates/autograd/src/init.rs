@@ -25,31 +25,42 @@ fn register_all() -> Result<()> {
     saved_tensor_hooks::register_tls_extension();
     iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child)?;
 
-    let mut library = Library::new(LibraryKind::Impl, "aten");
     for entry in gen::all().iter().copied().flatten() {
+        let namespace = entry.op.split_once("::").map_or("aten", |(namespace, _)| namespace);
+        let mut library = Library::new(LibraryKind::Impl, namespace);
         library.impl_(entry.op, DispatchKey::Autograd, autograd_kernel(entry))?;
+        library.leak();
     }
     for op in list_operators() {
         // Operators of others register themselves: see `register_ad_inplace_or_view`.
         // Those that write on the side alone are not tracked: see Note [Written on the side].
         let info = op.info()?;
-        if op.name().namespace() == Some("aten") && (info.is_view || info.writes_results()) {
-            add_ad_inplace_or_view(&mut library, op)?;
+        if ops::is_built_in(op) && (info.is_view || info.writes_results()) {
+            let mut library = Library::new(LibraryKind::Impl, op.name().namespace().unwrap_or("aten"));
+            add_ad_inplace_or_view(
+                &mut library,
+                op,
+                !gen::NON_DIFFERENTIABLE_VIEWS.contains(&&*op.name().to_string()),
+            )?;
+            library.leak();
         }
     }
-    library.leak();
     register_fallbacks()
 }
 
 /// Tracks views and in-place modifications of an operator whose schema says it makes them.
-fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
+fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle, differentiable: bool) -> Result<()> {
     if op.has_kernel_for_dispatch_key(DispatchKey::CompositeImplicitAutograd) {
         // The operators it is made of are tracked.
         return Ok(());
     }
     let info = op.info()?;
     if info.is_mutable() || info.is_view {
-        library.impl_(&op.name().to_string(), DispatchKey::ADInplaceOrView, ad_inplace_or_view_kernel())?;
+        library.impl_(
+            &op.name().to_string(),
+            DispatchKey::ADInplaceOrView,
+            ad_inplace_or_view_kernel(differentiable),
+        )?;
     }
     Ok(())
 }
@@ -57,7 +68,7 @@ fn add_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<(
 /// As [`init`] does for the system's own operators, for one that a third party has defined. The registration ends with
 /// `library`.
 pub fn register_ad_inplace_or_view(library: &mut Library, op: OperatorHandle) -> Result<()> {
-    add_ad_inplace_or_view(library, op)
+    add_ad_inplace_or_view(library, op, true)
 }
 
 fn register_fallbacks() -> Result<()> {

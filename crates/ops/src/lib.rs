@@ -53,6 +53,11 @@ pub fn init() -> c10::Result<()> {
     }
 }
 
+/// Whether an operator is of the catalogue, and not a third party's.
+pub fn is_built_in(op: dispatch::OperatorHandle) -> bool {
+    op.name().namespace().is_some_and(|namespace| gen::NAMESPACES.contains(&namespace))
+}
+
 /// Why declared kernels cannot run for a backend's key: one error for each that its backend has not registered, or has
 /// under another type. Empty when the backend is complete.
 pub fn missing_kernels(key: c10::DispatchKey) -> Vec<c10::Error> {

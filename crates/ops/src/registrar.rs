@@ -13,6 +13,8 @@ use c10::{DispatchKey, Error, Result};
 use dispatch::{ArgTuple, KernelFunction, Library, LibraryKind, RetType, TypedOp, Unboxed};
 use iter::{kernel_registry, DispatchStub};
 
+use crate::gen::NAMESPACES;
+
 /// Shape functions.
 pub(crate) const META: &[DispatchKey] = &[DispatchKey::Meta];
 /// Views and composites with a derivative of their own.
@@ -74,22 +76,36 @@ static WAITING: OnceLock<WaitingList> = OnceLock::new();
 /// Wrappers that could not be registered, because somebody has registered a kernel of another signature.
 static FAILED: Mutex<Vec<(DispatchKey, Error)>> = Mutex::new(Vec::new());
 
-/// The `aten` library while it is filled.
+/// The libraries of all namespaces while they are filled.
 pub(crate) struct Registrar {
-    library: Library,
+    libraries: HashMap<&'static str, Library>,
     waiting: WaitingList,
 }
 
+/// The namespace of a name as it is declared: `aten` unless stated.
+fn namespace_of(name: &str) -> &str {
+    name.split_once("::").map_or("aten", |(namespace, _)| namespace)
+}
+
 impl Registrar {
-    /// An empty `aten`.
+    /// Empty libraries.
     pub(crate) fn new() -> Registrar {
-        Registrar { library: Library::new(LibraryKind::Def, "aten"), waiting: WaitingList::new() }
+        let new = |&namespace: &&'static str| (namespace, Library::new(LibraryKind::Def, namespace));
+        Registrar { libraries: NAMESPACES.iter().map(new).collect(), waiting: WaitingList::new() }
+    }
+
+    fn library(&mut self, name: &str) -> Result<&mut Library> {
+        let namespace = namespace_of(name);
+        self.libraries
+            .get_mut(namespace)
+            .ok_or_else(|| Error::internal(format!("{name}: the namespace {namespace} is not declared")))
     }
 
     /// Defines operators.
     pub(crate) fn define(&mut self, schemas: &[(&'static str, &[&'static str])]) -> Result<()> {
         for (schema, tags) in schemas {
-            self.library.def_static(schema, tags)?;
+            let name = schema.split('(').next().unwrap_or_default();
+            self.library(name)?.def_static(schema, tags)?;
         }
         Ok(())
     }
@@ -103,10 +119,17 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         let _ = op;
+        let library = self.library(name)?;
         for &key in keys {
-            self.library.impl_(name, key, KernelFunction::from_unboxed::<A, R>(function))?;
+            library.impl_(name, key, KernelFunction::from_unboxed::<A, R>(function))?;
         }
         Ok(())
+    }
+
+    /// Makes an operator fall through keys, whatever their fallbacks do.
+    pub(crate) fn fall_through(&mut self, name: &str, keys: &[DispatchKey]) -> Result<()> {
+        let library = self.library(name)?;
+        keys.iter().try_for_each(|&key| library.impl_(name, key, KernelFunction::fallthrough()))
     }
 
     /// [`implement`](Self::implement) for an operator that does not care about lazy conjugation and negation: a view,
@@ -119,8 +142,7 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         self.implement(name, op, keys, function)?;
-        self.library.impl_(name, DispatchKey::Conjugate, KernelFunction::fallthrough())?;
-        self.library.impl_(name, DispatchKey::Negative, KernelFunction::fallthrough())
+        self.fall_through(name, &[DispatchKey::Conjugate, DispatchKey::Negative])
     }
 
     /// Registers a wrapper wherever the kernel that it calls is: see Note [Kernels and keys].
@@ -151,7 +173,7 @@ impl Registrar {
 
     /// Keeps the registrations for the life of the process, and begins to listen for kernels.
     pub(crate) fn finish(self) {
-        self.library.leak();
+        self.libraries.into_values().for_each(Library::leak);
         if WAITING.set(self.waiting).is_ok() {
             kernel_registry::on_registration(kernel_registered);
         }
@@ -161,13 +183,13 @@ impl Registrar {
 /// Registers the wrappers that have waited for this kernel.
 fn kernel_registered(kernel: &'static str, key: DispatchKey) {
     let Some(waiting) = WAITING.get().and_then(|list| list.get(kernel)) else { return };
-    let mut library = Library::new(LibraryKind::Impl, "aten");
     for Waiting { op, wrapper, .. } in waiting.iter().filter(|w| w.serves.includes(key)) {
+        let mut library = Library::new(LibraryKind::Impl, namespace_of(op));
         if let Err(error) = library.impl_(op, key, wrapper()) {
             FAILED.lock().unwrap_or_else(PoisonError::into_inner).push((key, error));
         }
+        library.leak();
     }
-    library.leak();
 }
 
 /// Why wrappers whose kernels are registered under `key` do not serve it.

@@ -3,8 +3,8 @@
 //! An index is taken apart into views (`select`, `slice`, `unsqueeze`), which are applied at once, and tensors, which are
 //! left for one call of `index` or `index_put_` on the resulting view.
 
+use ::ops::at;
 use c10::{Scalar, ScalarType, SymInt, Tensor};
-use dispatch::TypedOp;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -15,19 +15,6 @@ use crate::convert::{scalar, warnings};
 use crate::ops::torch_function;
 use crate::raw::{borrow, guard, guard_int, token, Raised, Res};
 use crate::tensor::{self, to, Target};
-
-static SELECT: TypedOp<(Tensor, i64, SymInt), Tensor> = TypedOp::new("aten::select", "int");
-type SliceArgs = (Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt);
-static SLICE: TypedOp<SliceArgs, Tensor> = TypedOp::new("aten::slice", "Tensor");
-static UNSQUEEZE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze", "");
-static ALIAS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::alias", "");
-static INDEX: TypedOp<(Tensor, Vec<Option<Tensor>>), Tensor> = TypedOp::new("aten::index", "Tensor");
-type IndexPutArgs = (Tensor, Vec<Option<Tensor>>, Tensor, bool);
-static INDEX_PUT_: TypedOp<IndexPutArgs, Tensor> = TypedOp::new("aten::index_put_", "");
-static COPY_: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::copy_", "");
-static FILL_SCALAR_: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::fill_", "Scalar");
-static FILL_TENSOR_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fill_", "Tensor");
-static VIEW: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::view", "");
 
 /// Longer sequences are never taken for tuples.
 const MAX_TUPLE_LIKE: usize = 32;
@@ -52,7 +39,7 @@ fn select(tensor: &Tensor, dim: i64, index: i64, shown_dim: i64) -> Res<Tensor> 
             return Err(PyIndexError::new_err(text).into());
         }
     }
-    Ok(SELECT.call((tensor, dim, &SymInt::from(index)))?)
+    Ok(at::select_int(tensor, dim, &SymInt::from(index))?)
 }
 
 fn slice(tensor: &Tensor, dim: i64, slice: &Bound<'_, PyAny>) -> Res<Tensor> {
@@ -79,7 +66,7 @@ fn slice(tensor: &Tensor, dim: i64, slice: &Bound<'_, PyAny>) -> Res<Tensor> {
     }
     let (start, stop, step) =
         (SymInt::from(start as i64), SymInt::from(stop as i64), SymInt::from(step as i64));
-    Ok(SLICE.call((tensor, dim, Some(&start), Some(&stop), &step))?)
+    Ok(at::slice_tensor(tensor, dim, Some(&start), Some(&stop), &step)?)
 }
 
 fn is_ellipsis(object: &Bound<'_, PyAny>) -> bool {
@@ -157,17 +144,17 @@ fn apply(py: Python<'_>, tensor: &Tensor, items: &[Bound<'_, PyAny>]) -> Res<Sli
             dim += tensor.dim() - used;
             shown_dim += tensor.dim() - used;
         } else if item.is_none() {
-            sliced.view = UNSQUEEZE.call((&sliced.view, dim))?;
+            sliced.view = at::unsqueeze(&sliced.view, dim)?;
             dim += 1;
         } else if let Ok(value) = item.cast::<PyBool>() {
-            sliced.view = UNSQUEEZE.call((&sliced.view, dim))?;
+            sliced.view = at::unsqueeze(&sliced.view, dim)?;
             record(&mut sliced.indices, bool_index(value.is_true())?, &mut dim);
         } else if let Some(index) = tensor::get(item) {
             apply_tensor(&mut sliced, index, &mut dim, shown_dim)?;
         } else if scalar::is_int_like(item) {
             sliced.view = select(&sliced.view, dim, scalar::to_i64(item)?, shown_dim)?;
         } else if scalar::number_kind(item) == Some(scalar::NumberKind::Bool) {
-            sliced.view = UNSQUEEZE.call((&sliced.view, dim))?;
+            sliced.view = at::unsqueeze(&sliced.view, dim)?;
             record(&mut sliced.indices, bool_index(item.is_truthy()?)?, &mut dim);
         } else if is_index_sequence(item) {
             let index = sequence_index(py, tensor, item)?;
@@ -198,7 +185,7 @@ fn apply_tensor(sliced: &mut Sliced, index: &Tensor, dim: &mut i64, shown_dim: i
     if index.dim() == 0 && index.dtype().is_integral(true) {
         let value = tensor::item(index)?;
         if is_mask(index.dtype()) {
-            sliced.view = UNSQUEEZE.call((&sliced.view, *dim))?;
+            sliced.view = at::unsqueeze(&sliced.view, *dim)?;
             record(&mut sliced.indices, bool_index(value.to_i64()? != 0)?, dim);
         } else {
             sliced.view = select(&sliced.view, *dim, value.to_i64()?, shown_dim)?;
@@ -250,7 +237,7 @@ fn items<'py>(index: &Bound<'py, PyAny>) -> Res<SmallVec<[Bound<'py, PyAny>; 4]>
 
 fn index_or_raise(sliced: &Sliced) -> Res<Tensor> {
     let indices = on_same_device(sliced)?;
-    Ok(INDEX.call((&sliced.view, &indices))?)
+    Ok(at::index_tensor(&sliced.view, &indices)?)
 }
 
 /// The tensor indices where the tensor is; those on the host may stay there.
@@ -276,7 +263,7 @@ fn get_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>) -> Res<Te
     } else if index.is_instance_of::<PySlice>() {
         slice(tensor, 0, index)?
     } else if index.is_none() {
-        return Ok(UNSQUEEZE.call((tensor, 0))?);
+        return Ok(at::unsqueeze(tensor, 0)?);
     } else {
         let sliced = apply(py, tensor, &items(index)?)?;
         if !sliced.indices.is_empty() {
@@ -286,7 +273,7 @@ fn get_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>) -> Res<Te
     };
     // An index that changes nothing still gives another tensor.
     if result.is_same(tensor) {
-        return Ok(ALIAS.call((tensor,))?);
+        return Ok(at::alias(tensor)?);
     }
     Ok(result)
 }
@@ -345,19 +332,17 @@ fn without_leading_ones(value: &Tensor) -> Res<Tensor> {
     if ones == 0 {
         return Ok(value.clone());
     }
-    Ok(VIEW.call((value, &sizes[ones..]))?)
+    Ok(at::view(value, &sizes[ones..])?)
 }
 
 fn copy_to(destination: &Tensor, value: &NewValue) -> Res<()> {
     match value {
-        NewValue::Number(number) => FILL_SCALAR_.call((destination, number))?,
+        NewValue::Number(number) => at::fill__scalar(destination, number)?,
         NewValue::Tensor(value) if value.dim() == 0 && value.is_cpu() => {
-            FILL_TENSOR_.call((destination, value))?
+            at::fill__tensor(destination, value)?
         }
-        NewValue::Tensor(value) if value.dim() <= destination.dim() => {
-            COPY_.call((destination, value, false))?
-        }
-        NewValue::Tensor(value) => COPY_.call((destination, &without_leading_ones(value)?, false))?,
+        NewValue::Tensor(value) if value.dim() <= destination.dim() => at::copy_(destination, value, false)?,
+        NewValue::Tensor(value) => at::copy_(destination, &without_leading_ones(value)?, false)?,
     };
     Ok(())
 }
@@ -377,7 +362,7 @@ fn set_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>, value: &B
         return copy_to(tensor, &value);
     }
     if index.is_none() {
-        return copy_to(&UNSQUEEZE.call((tensor, 0))?, &value);
+        return copy_to(&at::unsqueeze(tensor, 0)?, &value);
     }
     let sliced = apply(py, tensor, &items(index)?)?;
     if sliced.indices.is_empty() {
@@ -391,7 +376,7 @@ fn set_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>, value: &B
         }
     };
     let indices = on_same_device(&sliced)?;
-    INDEX_PUT_.call((&sliced.view, &indices, &value, false))?;
+    at::index_put_(&sliced.view, &indices, &value, false)?;
     Ok(())
 }
 

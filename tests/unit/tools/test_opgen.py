@@ -99,6 +99,38 @@ def test_variants_have_pytorchs_names(tmp_path: Path) -> None:
     assert names(div) == ["floor_divide", "floor_divide_.Tensor", "floor_divide.out"]
 
 
+def test_namespaces_and_every_scalar_type(tmp_path: Path) -> None:
+    from tools.opgen.emit import derivative_tables, rust_functions
+
+    operators = declare(
+        tmp_path,
+        """
+- op: quantized::scale(Tensor self, SymFloat factor, complex z, SymBool? flag=None, Stream? s=None) -> Tensor
+  variants: [out]
+  kernel_args: [factor, z, flag, s]
+  derivative: {self: "grad.scale(z)"}
+""",
+    )
+    [operator] = operators
+    assert [f.schema.full_name for f in functions_of(operator)] == ["quantized::scale", "quantized::scale.out"]
+    [use] = operator.kernels
+    assert kernel_signature(operator, use) == (
+        "fn(&TensorIterator, f64, Complex<f64>, Option<bool>, Option<Stream>) -> Result<()>"
+    )
+    text = emitted(operators)
+    assert '"quantized::scale(Tensor self, SymFloat factor,' in text
+    assert 'registrar.structured("quantized::scale.out", &handles::QUANTIZED_SCALE_OUT,' in text
+    assert "factor.guard_float()?, z, flag.map(SymBool::guard_bool).transpose()?" in text
+    functions = {"pointwise": list(functions_of(operator))}
+    calls = rust_functions.emit(functions)
+    handle = "QUANTIZED_SCALE: TypedOp<(Tensor, SymFloat, Complex<f64>, Option<SymBool>, Option<Stream>), Tensor>"
+    assert f'{handle} = TypedOp::new("quantized::scale", "");' in calls[f"{rust_functions.ROOT}/pointwise.rs"]
+    assert 'NAMESPACES: &[&str] = &["quantized"];' in calls[f"{rust_functions.ROOT}/mod.rs"]
+    tables = derivative_tables.emit(functions)[f"{derivative_tables.ROOT}/pointwise.rs"]
+    assert 'op: "quantized::scale",' in tables
+    assert bindings(functions["pointwise"]) == []
+
+
 def test_lists_have_variants_too(tmp_path: Path) -> None:
     add, mul, norm = declare(
         tmp_path,
@@ -274,6 +306,14 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
             r"pointwise.yaml:2: add: `add` is already declared by pointwise.yaml:1",
         ),
         (
+            "- op: f.Out(Tensor self) -> Tensor\n  variants: []\n- op: f(Tensor self) -> Tensor\n",
+            r"pointwise.yaml:3: f: `f.out` is `f_out` in Rust, as `f.Out` of pointwise.yaml:1 is",
+        ),
+        (
+            "- op: f_g(Tensor self) -> Tensor\n  variants: []\n- op: f.g(Tensor self) -> Tensor\n  variants: []\n",
+            r"pointwise.yaml:3: f.g: `f.g` is `f_g` in Rust, as `f_g` of pointwise.yaml:1 is",
+        ),
+        (
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  derivative: {self: grad}\n",
             r"pointwise.yaml:3: add: an implicit composite",
         ),
@@ -298,6 +338,14 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
         (
             "- op: add(Tensor self) -> Tensor\n  composite: implicit\n  dispatch: {CPU: x}\n",
             r"pointwise.yaml:3: add: an implicit composite has no kernels",
+        ),
+        (
+            "- op: add(Tensor self) -> Tensor\n  dispatch: {CPU: fallthrough}\n",
+            r"pointwise.yaml:2: add: nothing can fall through `CPU`",
+        ),
+        (
+            "- op: f(Tensor(a) self) -> Tensor(a)\n  view: {differentiable: false}\n  derivative: {self: grad}\n",
+            r"pointwise.yaml:1: f: a view that gradients do not pass has",
         ),
         ("- op: [\n", r"pointwise.yaml:2: not valid YAML"),
     ],
@@ -360,6 +408,20 @@ def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
     assert f'registrar.kernel("f.out", &handles::F_OUT, {sparse}, {copied}' in text
     assert 'registrar.implement("f", &handles::F, &[DispatchKey::ZeroTensor], ' in text
     assert "composite::pointwise::f_zero(self_, value)" in text
+
+
+def test_an_operator_may_fall_through_a_key(tmp_path: Path) -> None:
+    text = emitted(
+        declare(
+            tmp_path,
+            """
+- op: f(Tensor self) -> Tensor
+  dispatch: {"Conjugate, Negative": fallthrough}
+""",
+        )
+    )
+    assert 'registrar.fall_through("f", &[DispatchKey::Conjugate, DispatchKey::Negative])?;' in text
+    assert 'fall_through("f.out"' not in text, "an output with the bit is another matter"
 
 
 def test_a_kernel_may_have_a_shape_function_and_a_composite_beside_it(tmp_path: Path) -> None:

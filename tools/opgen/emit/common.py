@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..model import Function
 
-_C10_TYPES = (
-    "Device DispatchKey Generator Layout MemoryFormat Result Scalar ScalarType Storage Stream SymInt Tensor"
+# What a generated file may have to import from c10.
+C10_TYPES = (
+    "Complex Device DispatchKey Generator Layout MemoryFormat Result Scalar ScalarType Storage Stream SymBool SymFloat "
+    "SymInt Tensor"
 ).split()
 
 
@@ -32,7 +34,7 @@ def families(functions: Mapping[str, Sequence[Function]]) -> list[str]:
 def used_c10_types(text: str, *, result: bool = True) -> str:
     """The c10 types that `text` names, for its `use` line."""
     code = re.sub(r"///.*", "", text)
-    names = [n for n in _C10_TYPES if re.search(rf"\b{n}\b", code)]
+    names = [n for n in C10_TYPES if re.search(rf"\b{n}\b", code)]
     if not result:
         names = [n for n in names if n != "Result"]
     return ", ".join(names)

@@ -15,7 +15,7 @@ from ..derivatives import (
 )
 from ..model import NON_DIFFERENTIABLE, Function, Operator, functions_of
 from ..rust_types import marker
-from .common import header, sources
+from .common import C10_TYPES, header, sources
 
 ROOT = "crates/autograd/src/gen"
 
@@ -31,7 +31,8 @@ def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
         if declared:
             with_entries.append(family)
             files[f"{ROOT}/{family}.rs"] = _family(family, declared, names)
-    files[f"{ROOT}/mod.rs"] = _mod(with_entries)
+    detached = [o.schema.qualified_name for o in operators if o.view and not o.view.differentiable]
+    files[f"{ROOT}/mod.rs"] = _mod(with_entries, detached)
     return files
 
 
@@ -93,8 +94,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
 def _value_types(code: str) -> list[str]:
     used = set(re.findall(r"<((?:[A-Za-z0-9<>]|\s)+?) as ArgType>", code))
     words = {w for u in used for w in re.findall(r"\w+", u)}
-    known = "Device Generator Layout MemoryFormat Scalar ScalarType Storage Stream SymInt".split()
-    return sorted({w for w in known if w in words} | {"Result"})
+    return sorted({w for w in C10_TYPES if w in words} | {"Result"})
 
 
 def _source(operator: Operator) -> str:
@@ -106,7 +106,7 @@ def _entry(function: Function, spec: DerivativeSpec, body: str) -> str:
     saved = ", ".join(_saved(s) for s in spec.saved)
     outputs = ", ".join(str(b).lower() for b in operator.output_differentiability)
     return (
-        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "{spec.node_name}", '
+        f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "{spec.node_name}", '
         f'source: "{_source(operator)}", differentiable: &[{", ".join(map(str, spec.differentiable))}], '
         f"saved: &[{saved}], output_differentiability: &[{outputs}], backward: {body} }},"
     )
@@ -116,7 +116,7 @@ def _no_gradient(function: Function) -> str:
     operator = function.operator
     outputs = ", ".join("false" for _ in function.schema.returns)
     return (
-        f'DerivativeEntry {{ op: "aten::{function.schema.full_name}", node_name: "", source: "{_source(operator)}", '
+        f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "", source: "{_source(operator)}", '
         f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], backward: no_gradient }},"
     )
 
@@ -194,7 +194,7 @@ def _special(operator: Operator, backward: Backward) -> str:
     match = re.fullmatch(r'not_implemented\(("[^"]*")\)', backward.expression.strip())
     if match:
         target = backward.formula.targets[0]
-        return f'not_implemented("aten::{operator.schema.full_name}", "{target}", {match.group(1)})?'
+        return f'not_implemented("{operator.schema.qualified_name}", "{target}", {match.group(1)})?'
     # grads[i] counts the returns; BackwardCtx counts the differentiable ones.
     numbers = _grad_numbers(operator)
     return re.sub(
@@ -228,7 +228,8 @@ def _bind(operator: Operator, slot: int, saved: Saved) -> list[str]:
             return [f"let {name} = &ctx.opt_tensor_list({slot})?[..];"]
 
 
-def _mod(names: Sequence[str]) -> str:
+def _mod(names: Sequence[str], detached: Sequence[str]) -> str:
+    views = ", ".join(f'"{n}"' for n in detached)
     modules = "\n".join(f"mod {n};" for n in names)
     entries = ", ".join(f"{n}::ENTRIES" for n in names)
     return f"""{header("//! Derivative tables, one file per family.", sources(names))}
@@ -239,6 +240,9 @@ use crate::{{BackwardCtx, DerivativeEntry}};
 {modules}
 
 static TABLES: &[&[DerivativeEntry]] = &[{entries}];
+
+/// The views that gradients do not pass.
+pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &[{views}];
 
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {{

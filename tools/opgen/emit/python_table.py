@@ -1,4 +1,4 @@
-"""`crates/python/src/gen/`: the table from which the Python functions and methods are made."""
+"""`crates/python/src/gen/`: the tables from which the Python functions and methods are made."""
 
 from __future__ import annotations
 
@@ -13,19 +13,30 @@ ROOT = "crates/python/src/gen"
 
 
 def emit(functions: Mapping[str, Sequence[Function]]) -> dict[str, str]:
-    """`mod.rs` (the table's types, from a template) and `table.rs`."""
-    template = (Path(__file__).parent.parent / "templates" / "python_gen_mod.rs").read_text()
+    """`mod.rs` (the tables' types, from a template) and a table per family."""
     everything = [f for items in functions.values() for f in items]
-    rows = "\n".join(_row(b) for b in bindings(everything))
-    table = f"""{header("//! Every Python name that an operator has, sorted by name.", ["crates/ops/yaml/*.yaml"])}
+    families: dict[str, list[Binding]] = {}
+    for binding in bindings(everything):
+        families.setdefault(binding.family, []).append(binding)
+    names = sorted(families)
+    template = (Path(__file__).parent.parent / "templates" / "python_gen_mod.rs").read_text()
+    module = template.replace("// <modules>", "\n".join(f"mod {n};" for n in names))
+    module = module.replace("/* <tables> */", ", ".join(f"{n}::BINDINGS" for n in names))
+    files = {f"{ROOT}/{name}.rs": _table(name, families[name]) for name in names}
+    return {f"{ROOT}/mod.rs": module, **files}
+
+
+def _table(family: str, items: Sequence[Binding]) -> str:
+    rows = "\n".join(_row(b) for b in items)
+    doc = f"//! The Python names of the `{family}` operators, sorted."
+    return f"""{header(doc, [f"crates/ops/yaml/{family}.yaml"])}
 use super::{{Binding, Namespaces, Overload}};
 
-/// The bindings, sorted by name.
-pub static BINDINGS: &[Binding] = &[
+/// The bindings.
+pub(super) static BINDINGS: &[Binding] = &[
 {rows}
 ];
 """
-    return {f"{ROOT}/mod.rs": template, f"{ROOT}/table.rs": table}
 
 
 def _namespaces(binding: Binding) -> str:
@@ -71,7 +82,7 @@ def _overload(binding: Binding, overload: Overload) -> str:
 
 
 def _name(function: Function | None) -> str:
-    return "None" if function is None else f'Some("aten::{function.schema.full_name}")'
+    return "None" if function is None else f'Some("{function.schema.qualified_name}")'
 
 
 def _flag(value: bool) -> str:

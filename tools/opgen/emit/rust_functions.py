@@ -58,9 +58,9 @@ def _handle(function: Function) -> str:
     schema = function.schema
     result = return_type(schema.returns, optional=function.operator.optional_returns)
     return (
-        f"/// `aten::{schema.full_name}`\n"
+        f"/// `{schema.qualified_name}`\n"
         f"pub static {function.handle}: TypedOp<{markers(schema)}, {result}> = "
-        f'TypedOp::new("aten::{schema.name}", "{schema.overload}");'
+        f'TypedOp::new("{schema.namespace}::{schema.name}", "{schema.overload}");'
     )
 
 
@@ -70,7 +70,7 @@ def _call(function: Function) -> str:
     doc = function.operator.doc
     lines = [f"/// {doc}", "///"] if doc else []
     lines += [
-        f"/// `aten::{schema}`",
+        f"/// `{schema.qualified}`",
         "#[inline]",
         f"pub fn {function.rust_name}({parameters(schema)}) -> Result<{result}> {{",
         f"    handles::{function.handle}.call({tuple_of(locals_of(schema))})",
@@ -85,7 +85,7 @@ def _redispatch(function: Function) -> str:
     result = return_type(schema.returns, optional=function.operator.optional_returns)
     separator = ", " if schema.arguments else ""
     return (
-        f"/// `aten::{schema.full_name}`\n#[inline]\n"
+        f"/// `{schema.qualified_name}`\n#[inline]\n"
         f"pub fn {function.rust_name}(keyset: DispatchKeySet{separator}{parameters(schema)}) -> Result<{result}> {{\n"
         f"    handles::{function.handle}.redispatch(keyset, {tuple_of(locals_of(schema))})\n}}\n"
     )
@@ -96,10 +96,14 @@ def _mod(functions: Mapping[str, Sequence[Function]]) -> str:
     modules = "\n".join(f"pub mod {name};" for name in names)
     uses = "\n".join(f"pub use super::{name}::handles::*;" for name in names)
     calls = "\n".join(f"pub use super::{name}::calls::*;" for name in names)
+    namespaces = ", ".join(f'"{n}"' for n in sorted({f.schema.namespace for fs in functions.values() for f in fs}))
     redispatch = "\n".join(f"pub use super::{name}::redispatch::*;" for name in names)
     return f"""{header("//! Generated calls and registrations of every operator, one file per family.", sources(names))}
 {modules}
 pub(crate) mod register;
+
+/// The namespaces that the declarations define.
+pub static NAMESPACES: &[&str] = &[{namespaces}];
 
 /// Every operator's `TypedOp`.
 pub mod handles {{

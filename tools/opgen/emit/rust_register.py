@@ -7,7 +7,18 @@ from collections.abc import Mapping, Sequence
 
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
-from ..model import TENSOR_OPTIONS, Argument, Function, KernelUse, Kind, Operator, Schema, Variant, functions_of
+from ..model import (
+    FALLTHROUGH,
+    TENSOR_OPTIONS,
+    Argument,
+    Function,
+    KernelUse,
+    Kind,
+    Operator,
+    Schema,
+    Variant,
+    functions_of,
+)
 from ..rust_types import (
     borrowed,
     kernel_arguments,
@@ -35,7 +46,7 @@ def _operators(functions: Sequence[Function]) -> list[Operator]:
 
 def _family(family: str, functions: Sequence[Function]) -> str:
     operators = _operators(functions)
-    schemas = "\n".join(f"({_literal(f'aten::{f.schema}')}, {_tags(f)})," for f in functions)
+    schemas = "\n".join(f"({_literal(f.schema.qualified)}, {_tags(f)})," for f in functions)
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
@@ -74,7 +85,8 @@ def _tags(function: Function) -> str:
 
 
 _C10_NAMES = (
-    "Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType SymInt Tensor"
+    "Complex Device DispatchKey DispatchKeySet Error Generator Layout MemoryFormat Result Scalar ScalarType Storage "
+    "Stream SymBool SymFloat SymInt Tensor"
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
@@ -234,6 +246,11 @@ def _overlap_guard(function: Function) -> str:
     return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
 
 
+def _guarded(function: Function, call: str) -> str:
+    guard = _overlap_guard(function)
+    return f"{{ {guard} {call} }}" if guard else call
+
+
 def _maybe_symbolic(arguments: Sequence[Argument]) -> list[str]:
     """The arguments whose geometry or value may be symbolic."""
     return [local(a.name) for a in arguments if a.type.base in ("Tensor", "SymInt", "Scalar")]
@@ -254,8 +271,12 @@ def _registrations(function: Function) -> list[str]:
             lines.append(_composite(function))
     for use in operator.kernels:
         lines.append(_register_kernel(function, use))
+    fallthrough = [key for key, name in operator.dispatch.items() if name == FALLTHROUGH]
+    if fallthrough and function.declared:
+        lines.append(f'registrar.fall_through("{schema.full_name}", {_keys(fallthrough)})?;')
     for key, name in operator.dispatch.items():
-        lines += _register_function(function, key, name)
+        if name != FALLTHROUGH:
+            lines += _register_function(function, key, name)
     if operator.kind is not Kind.IMPLICIT and _selects_backend(schema):
         lines.append(_register(function, "BACKEND_SELECT", _backend_select_closure(function)))
     return lines
@@ -374,7 +395,7 @@ def _variant_closure(function: Function) -> str:
     """An in-place or `out=` form that calls the declared form for the same keys, and copies its result."""
     base = next(iter(functions_of(function.operator)))
     call = f"redispatch::{base.rust_name}({', '.join(['keyset', *_base_inputs(function)])})?"
-    return f"|keyset, {_pattern(function)}| {{ {_overlap_guard(function)} {_write_result(function, call)} }}"
+    return f"|keyset, {_pattern(function)}| {_guarded(function, _write_result(function, call))}"
 
 
 def _base_inputs(function: Function) -> list[str]:
@@ -429,7 +450,7 @@ def _composite(function: Function) -> str:
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
     call = f"{path}({', '.join(_base_inputs(function))})?"
-    body = f"{{ {_overlap_guard(function)} {_write_result(function, call)} }}"
+    body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 
 

@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::empty_like",
         node_name: "",
-        source: "factory.yaml:11",
+        source: "factory.yaml:13",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -25,7 +25,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty",
         node_name: "",
-        source: "factory.yaml:15",
+        source: "factory.yaml:18",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -34,7 +34,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty_strided",
         node_name: "",
-        source: "factory.yaml:19",
+        source: "factory.yaml:23",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -43,7 +43,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zeros_like",
         node_name: "",
-        source: "factory.yaml:25",
+        source: "factory.yaml:30",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -52,7 +52,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_zeros",
         node_name: "",
-        source: "factory.yaml:29",
+        source: "factory.yaml:34",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -61,7 +61,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ones_like",
         node_name: "",
-        source: "factory.yaml:35",
+        source: "factory.yaml:40",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -70,7 +70,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_ones",
         node_name: "",
-        source: "factory.yaml:39",
+        source: "factory.yaml:44",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -79,7 +79,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::full_like",
         node_name: "",
-        source: "factory.yaml:45",
+        source: "factory.yaml:50",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -88,7 +88,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_full",
         node_name: "",
-        source: "factory.yaml:49",
+        source: "factory.yaml:54",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -97,7 +97,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Tensor_Tensor",
         node_name: "",
-        source: "factory.yaml:70",
+        source: "factory.yaml:75",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -106,7 +106,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Tensor_Scalar",
         node_name: "",
-        source: "factory.yaml:73",
+        source: "factory.yaml:78",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -115,7 +115,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Scalar_Tensor",
         node_name: "",
-        source: "factory.yaml:76",
+        source: "factory.yaml:81",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -124,7 +124,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copy_",
         node_name: "CopyBackwards",
-        source: "factory.yaml:88",
+        source: "factory.yaml:93",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b10 },
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_copy_from",
         node_name: "",
-        source: "factory.yaml:96",
+        source: "factory.yaml:102",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -145,7 +145,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clone",
         node_name: "CloneBackward0",
-        source: "factory.yaml:100",
+        source: "factory.yaml:106",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -154,7 +154,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:108",
+        source: "factory.yaml:115",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -163,7 +163,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:131",
+        source: "factory.yaml:139",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -172,7 +172,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "",
-        source: "factory.yaml:136",
+        source: "factory.yaml:145",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -181,7 +181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "",
-        source: "factory.yaml:141",
+        source: "factory.yaml:151",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -190,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:150",
+        source: "factory.yaml:161",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

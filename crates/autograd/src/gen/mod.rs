@@ -35,6 +35,9 @@ static TABLES: &[&[DerivativeEntry]] = &[
     sort::ENTRIES,
 ];
 
+/// The views that gradients do not pass.
+pub(crate) static NON_DIFFERENTIABLE_VIEWS: &[&str] = &["aten::detach"];
+
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {
     TABLES

@@ -60,7 +60,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_reshape_alias",
         node_name: "ReshapeAliasBackward0",
-        source: "shape.yaml:21",
+        source: "shape.yaml:22",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -69,7 +69,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::transpose.int",
         node_name: "TransposeBackward0",
-        source: "shape.yaml:34",
+        source: "shape.yaml:35",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -78,7 +78,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::t",
         node_name: "TBackward0",
-        source: "shape.yaml:38",
+        source: "shape.yaml:39",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -87,7 +87,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::permute",
         node_name: "PermuteBackward0",
-        source: "shape.yaml:42",
+        source: "shape.yaml:43",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -96,7 +96,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice.Tensor",
         node_name: "SliceBackward0",
-        source: "shape.yaml:46",
+        source: "shape.yaml:47",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -111,7 +111,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice_backward",
         node_name: "SliceBackwardBackward0",
-        source: "shape.yaml:51",
+        source: "shape.yaml:52",
         differentiable: &[0],
         saved: &[
             SavedArg::Value { arg: 2 },
@@ -125,7 +125,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select.int",
         node_name: "SelectBackward0",
-        source: "shape.yaml:56",
+        source: "shape.yaml:57",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -138,7 +138,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select_backward",
         node_name: "SelectBackwardBackward0",
-        source: "shape.yaml:60",
+        source: "shape.yaml:61",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }],
         output_differentiability: &[],
@@ -147,7 +147,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal",
         node_name: "DiagonalBackward0",
-        source: "shape.yaml:65",
+        source: "shape.yaml:66",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -161,7 +161,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal_backward",
         node_name: "DiagonalBackwardBackward0",
-        source: "shape.yaml:69",
+        source: "shape.yaml:70",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
         output_differentiability: &[],
@@ -170,7 +170,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::expand",
         node_name: "ExpandBackward0",
-        source: "shape.yaml:74",
+        source: "shape.yaml:75",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -179,7 +179,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze",
         node_name: "SqueezeBackward0",
-        source: "shape.yaml:82",
+        source: "shape.yaml:83",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -188,7 +188,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dim",
         node_name: "SqueezeBackward1",
-        source: "shape.yaml:86",
+        source: "shape.yaml:87",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -200,7 +200,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dims",
         node_name: "SqueezeBackward2",
-        source: "shape.yaml:90",
+        source: "shape.yaml:91",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -212,7 +212,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unsqueeze",
         node_name: "UnsqueezeBackward0",
-        source: "shape.yaml:94",
+        source: "shape.yaml:95",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -221,7 +221,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unfold",
         node_name: "UnfoldBackward0",
-        source: "shape.yaml:102",
+        source: "shape.yaml:103",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -235,7 +235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unbind.int",
         node_name: "UnbindBackward0",
-        source: "shape.yaml:107",
+        source: "shape.yaml:108",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -248,7 +248,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split.Tensor",
         node_name: "SplitBackward0",
-        source: "shape.yaml:111",
+        source: "shape.yaml:112",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -262,7 +262,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split_with_sizes",
         node_name: "SplitWithSizesBackward0",
-        source: "shape.yaml:116",
+        source: "shape.yaml:117",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -276,7 +276,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::detach",
         node_name: "",
-        source: "shape.yaml:155",
+        source: "shape.yaml:156",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -285,7 +285,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:158",
+        source: "shape.yaml:159",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -294,7 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:170",
+        source: "shape.yaml:171",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -303,7 +303,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:174",
+        source: "shape.yaml:175",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -312,7 +312,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:180",
+        source: "shape.yaml:181",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -321,7 +321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:183",
+        source: "shape.yaml:184",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +330,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:186",
+        source: "shape.yaml:187",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -339,7 +339,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:195",
+        source: "shape.yaml:197",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -352,7 +352,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:206",
+        source: "shape.yaml:208",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },

@@ -4,6 +4,7 @@ use c10::{DispatchKeySet, Error, Result};
 
 use super::arg_type::ArgType;
 use super::ivalue::Stack;
+use crate::schema::Type;
 
 /// A tuple of argument types, `(Tensor, Tensor, Scalar)` for `add.Tensor`.
 pub trait ArgTuple: 'static {
@@ -14,6 +15,8 @@ pub trait ArgTuple: 'static {
     /// How many arguments there are.
     const LEN: usize;
 
+    /// The arguments' types in a schema.
+    fn schema_types() -> Vec<Type>;
     /// The union of the arguments' key sets.
     fn key_set(refs: Self::Refs<'_>) -> DispatchKeySet;
     /// Boxes the arguments onto a stack.
@@ -36,6 +39,9 @@ macro_rules! arg_tuple {
             type Holders = ($($T::Holder,)*);
             const LEN: usize = $len;
 
+            fn schema_types() -> Vec<Type> {
+                vec![$($T::schema_type()),*]
+            }
             #[inline]
             #[allow(unused_variables)]
             fn key_set(refs: Self::Refs<'_>) -> DispatchKeySet {

@@ -7,12 +7,15 @@ use c10::{
     SymBool, SymFloat, SymInt, Tensor,
 };
 
+use num_complex::Complex64;
+
 use super::ivalue::IValue;
+use super::schema_type::SchemaType;
 
 /// A marker for an argument's schema type: the owned Rust type (`Tensor`, `Vec<SymInt>`, `Option<Scalar>`).
 ///
 /// Kernels take [`ArgType::Ref`], a borrow of it, so that an unboxed call moves pointers only.
-pub trait ArgType: 'static {
+pub trait ArgType: SchemaType + 'static {
     /// What a kernel receives.
     type Ref<'a>: Copy;
     /// What a boxed call keeps alive while the kernel runs.
@@ -179,6 +182,10 @@ by_value! {
     Device, "Device", variant!(Device, "Device");
     MemoryFormat, "MemoryFormat", variant!(MemoryFormat, "MemoryFormat");
     Stream, "Stream", variant!(Stream, "Stream");
+    Complex64, "complex", |value| match value {
+        IValue::ComplexDouble(v) => Ok(*v),
+        other => other.to_double().map(Complex64::from),
+    };
 }
 
 /// Types passed by reference, and `Option` of them.

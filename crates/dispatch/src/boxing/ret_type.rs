@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use c10::{internal_assert, Error, Result, Scalar, ScalarType, Storage, SymBool, SymFloat, SymInt, Tensor};
 
+use num_complex::Complex64;
+
 use super::ivalue::{IValue, Stack};
+use super::schema_type::SchemaType;
+use crate::schema::Type;
 
 /// An operator's return type: one value, a tuple of values (one stack slot each), or `()`.
 pub trait RetType: Sized + 'static {
     /// How many stack slots the value takes.
     const LEN: usize;
+    /// The values' types in a schema.
+    fn schema_types() -> Vec<Type>;
     /// Boxes the value onto a stack.
     fn push(self, stack: &mut Stack);
     /// Pops the value from a stack.
@@ -18,6 +24,9 @@ pub trait RetType: Sized + 'static {
 
 impl RetType for () {
     const LEN: usize = 0;
+    fn schema_types() -> Vec<Type> {
+        Vec::new()
+    }
     fn push(self, _stack: &mut Stack) {}
     fn pop(_stack: &mut Stack) -> Result<()> {
         Ok(())
@@ -25,7 +34,7 @@ impl RetType for () {
 }
 
 /// A type that takes one stack slot.
-trait OneSlot: Into<IValue> + 'static {
+trait OneSlot: SchemaType + Into<IValue> + 'static {
     /// Unboxes the slot's value.
     fn take(value: IValue) -> Result<Self>;
 }
@@ -40,6 +49,9 @@ macro_rules! one_slot {
         }
         impl RetType for $ty {
             const LEN: usize = 1;
+            fn schema_types() -> Vec<Type> {
+                vec![<$ty as SchemaType>::schema_type()]
+            }
             #[inline]
             fn push(self, stack: &mut Stack) {
                 stack.push(self.into());
@@ -68,6 +80,10 @@ one_slot! {
     i64, |value| value.to_int();
     f64, |value| value.to_double();
     bool, |value| value.to_bool();
+    Complex64, |value| match value {
+        IValue::ComplexDouble(v) => Ok(v),
+        other => other.to_double().map(Complex64::from),
+    };
     Scalar, |value| value.to_scalar();
     SymInt, |value| value.to_sym_int();
     SymFloat, |value| match value {
@@ -92,6 +108,9 @@ macro_rules! tuple {
         #[allow(private_bounds)]
         impl<$($T: OneSlot),*> RetType for ($($T,)*) {
             const LEN: usize = $len;
+            fn schema_types() -> Vec<Type> {
+                vec![$($T::schema_type()),*]
+            }
             #[inline]
             fn push(self, stack: &mut Stack) {
                 $(stack.push(self.$i.into());)*

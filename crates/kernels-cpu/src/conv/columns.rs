@@ -3,7 +3,8 @@
 use c10::Element;
 
 use super::shape::{Images, Spatial};
-use crate::linalg::panel::put_row;
+use crate::linalg::pack::put_step;
+use crate::linalg::tile::Panel;
 use crate::linalg::LinalgElement;
 
 /// Where the elements of columns lie: tap `t` at place `p` of a grid is the source's place `p · step + taps[t]`, and
@@ -118,9 +119,10 @@ impl<T: LinalgElement> Columns<T> {
         depth: usize,
         line: &mut [T::Sum],
     ) {
+        let nr = <T::Sum as Panel>::kernel().nr;
         for p in 0..depth {
             self.row(row + p, first, line);
-            put_row(packed, depth, p, line);
+            put_step(packed, nr, depth, p, line);
         }
     }
 }

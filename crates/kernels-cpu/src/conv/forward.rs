@@ -9,7 +9,8 @@ use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
 use crate::address::Address;
 use crate::dispatch::dispatch;
-use crate::linalg::panel::{multiply_block, PackedRows, Panel};
+use crate::linalg::panel::{multiply_block, PackedRows};
+use crate::linalg::tile::Panel;
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::registration::register;
 
@@ -126,7 +127,7 @@ pub(super) fn product<'a, T: LinalgElement>(
     let places = first.places();
     let blocks = places.div_ceil(BLOCK);
     // Even blocks, so that the last is not much smaller.
-    let block = places.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::NR).max(1);
+    let block = places.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::kernel().nr).max(1);
     let work = rows * depth.max(1) * block;
     let grain = (iter::parallel::GRAIN_SIZE * 16 / work.max(1)).max(1);
     parallel_for(0, columns.len() * blocks, grain, &|begin, end| {

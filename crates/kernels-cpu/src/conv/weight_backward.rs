@@ -13,7 +13,9 @@ use super::depthwise::depthwise_weight_backward;
 use super::shape::{Geometry, Images};
 use super::taps::Taps;
 use crate::dispatch::dispatch;
-use crate::linalg::panel::{multiply_block, PackedRows, Panel, KC};
+use crate::linalg::blocked::KC;
+use crate::linalg::panel::{multiply_block, PackedRows};
+use crate::linalg::tile::Panel;
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::registration::register;
 
@@ -101,7 +103,7 @@ fn by_block<T: LinalgElement>(sources: &Sources<'_, T>, result: &Weights<T>) -> 
     let (groups, rows, images) = (sources.geometry.groups, sources.rows, sources.images.count);
     let cols = sources.channels * sources.taps.len();
     let blocks = cols.div_ceil(BLOCK);
-    let block = cols.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::NR).max(1);
+    let block = cols.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::kernel().nr).max(1);
     let parts = if groups * blocks >= PIECES { 1 } else { images.clamp(1, PIECES) };
     let pieces: Vec<Piece> = (0..groups * blocks)
         .flat_map(|index| {
@@ -160,7 +162,7 @@ impl<T: LinalgElement> Sources<'_, T> {
     /// The sum over a piece's images, one after the other, row by row.
     fn sum(&self, piece: &Piece) -> Vec<T::Sum> {
         let zero = <T::Sum as Element>::ZERO;
-        let nr = <T::Sum as Panel>::NR;
+        let nr = <T::Sum as Panel>::kernel().nr;
         let (rows, count) = (self.rows, piece.count);
         let places = self.grads.places();
         let mut total = vec![zero; rows * count];

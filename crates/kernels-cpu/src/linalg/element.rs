@@ -4,7 +4,7 @@ use c10::{BFloat16, Element, Half};
 use half::slice::HalfFloatSliceExt;
 use num_complex::Complex;
 
-use super::panel::Panel;
+use super::tile::Panel;
 use crate::map::Stored;
 use crate::vec::math::Arith;
 use crate::vec::tiered;

@@ -45,6 +45,17 @@ impl<T: Copy> Matrix<T> {
         }
     }
 
+    /// The same elements under another name of their type.
+    pub(super) fn cast<U>(self) -> Matrix<U> {
+        Matrix {
+            data: self.data.cast(),
+            rows: self.rows,
+            cols: self.cols,
+            row_stride: self.row_stride,
+            col_stride: self.col_stride,
+        }
+    }
+
     /// A block of it.
     pub(crate) fn block(self, row: usize, rows: usize, col: usize, cols: usize) -> Matrix<T> {
         debug_assert!(row + rows <= self.rows && col + cols <= self.cols);

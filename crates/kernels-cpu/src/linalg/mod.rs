@@ -1,22 +1,26 @@
 //! Products of matrices and vectors.
 //!
-//! [`gemm`] chooses an algorithm by shape: [`small`] for what fits registers, [`gemv`] where one side is a vector,
-//! [`external`] (the `gemm` crate) for large real and complex matrices, and [`panel`], which also carries
-//! convolutions, for everything else. None of them lets the number of threads change a bit of the result.
+//! [`gemm`] chooses an algorithm by shape: [`small`] for what fits registers, [`gemv`] where one side is a vector, and
+//! [`blocked`] for everything else; convolutions multiply [`panel`]s that they pack themselves. The last two are made
+//! of the same [`tile`]s. None of them lets the number of threads change a bit of the result.
 
+pub(crate) mod blocked;
 mod bmm;
 mod dot;
 mod element;
-mod external;
 mod gemm;
 mod gemv;
+mod interleave;
+mod lanes;
 mod matrix;
 mod mm;
+pub(crate) mod pack;
 pub(crate) mod panel;
 mod scratch;
 mod small;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tile;
 #[cfg(test)]
 pub(crate) mod timings;
 

@@ -2,30 +2,14 @@
 //!
 //! Note [Lazy bits]: `_conj` and `_neg_view` set a bit in a view's key set. Views keep the bits (their operators fall
 //! through the keys), implicit composites leave them to their parts, and `copy_` applies them on the way, so that `clone` gives a plain tensor. Any other operator
-//! lands here: arguments with the bit are cloned, and what the operator has written to a clone is copied back.
+//! lands here: arguments with the bit are cloned, and what the operator has written to a clone is copied back. Operators
+//! that apply the bits themselves, or read metadata alone, say so in their declarations:
+//! `dispatch: {"Conjugate, Negative": fallthrough}`.
 
 use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
 use dispatch::{IValue, OperatorHandle, Stack};
 
 use crate::at;
-
-/// Operators that apply the bits themselves or read metadata alone. Views and implicit composites, which are
-/// transparent too, are registered as such where they are declared.
-pub(super) const TRANSPARENT: &[&str] = &[
-    "clone",
-    "_conj_physical",
-    "copy_",
-    "_to_copy",
-    "empty_like",
-    "empty.memory_format",
-    "empty_strided",
-    "new_empty",
-    "new_empty_strided",
-    "resize_",
-    "set_.source_Storage_storage_offset",
-    "set_.source_Tensor",
-    "_unsafe_view",
-];
 
 /// One of the two bits.
 struct Bit {

@@ -14,11 +14,5 @@ pub(crate) fn register() -> Result<()> {
     library.fallback(DispatchKey::Conjugate, KernelFunction::from_boxed(lazy_bits::conjugate_fallback))?;
     library.fallback(DispatchKey::Negative, KernelFunction::from_boxed(lazy_bits::negative_fallback))?;
     library.leak();
-    let mut aten = Library::new(LibraryKind::Impl, "aten");
-    for name in lazy_bits::TRANSPARENT {
-        aten.impl_(name, DispatchKey::Conjugate, KernelFunction::fallthrough())?;
-        aten.impl_(name, DispatchKey::Negative, KernelFunction::fallthrough())?;
-    }
-    aten.leak();
     Ok(())
 }

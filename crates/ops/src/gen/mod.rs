@@ -16,6 +16,9 @@ pub(crate) mod register;
 pub mod shape;
 pub mod sort;
 
+/// The namespaces that the declarations define.
+pub static NAMESPACES: &[&str] = &["aten"];
+
 /// Every operator's `TypedOp`.
 pub mod handles {
     pub use super::conv::handles::*;

@@ -1,6 +1,6 @@
 //! Meta functions of the `factory` operators: `out` decides dtype and device, the arguments its size.
 
-use c10::{check, check_value, Result, Scalar, SizeInt, SizeVector};
+use c10::{check, check_value, Result, Scalar, ScalarType, SizeInt, SizeVector};
 use iter::StructuredOutputs;
 
 /// How many elements `arange` gives.
@@ -70,11 +70,11 @@ pub fn arange_meta<I: SizeInt>(
 ) -> Result<()> {
     let options = outs.output(0)?.options();
     let symbolic = [start, end, step].into_iter().any(Scalar::is_symbolic);
-    let integral = options.dtype_or_default().is_integral(true);
+    let integral = options.dtype_or_default() == ScalarType::Long;
     let length: I = if symbolic {
         arange_length(start, end, step)?
     } else if integral && !step.is_complex() {
-        // An integral range is counted in integers.
+        // An int64 range is counted in integers; others, as in PyTorch, in floating point.
         let (start, end, step) = (truncated(start)?, truncated(end)?, truncated(step)?);
         check_value!(step != Scalar::Int(0), "step must be nonzero");
         arange_length(&start, &end, &step)?

@@ -1,10 +1,10 @@
 //! `Function.apply`: runs a custom function's forward and puts it into the graph.
 
+use ::ops::at;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use autograd::{custom_function, variable, Node, SavedVariable};
 use c10::{AutoGradMode, Tensor};
-use dispatch::TypedOp;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -17,8 +17,6 @@ use super::node_object;
 use crate::convert::{ivalue, warnings};
 use crate::raw::{borrow, guard, token, Res};
 use crate::tensor;
-
-static VIEW_AS: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::view_as", "");
 
 /// `_SingleLevelFunction.setup_context`, which says that a class has none of its own.
 static NO_SETUP_CONTEXT: AtomicPtr<ffi::PyObject> = AtomicPtr::new(std::ptr::null_mut());
@@ -187,7 +185,7 @@ fn attach_outputs(
         raw,
         inputs.is_executable.then_some(node),
         &saved_by_setup,
-        &|tensor| VIEW_AS.call((tensor, tensor)),
+        &|tensor| at::view_as(tensor, tensor),
     )?;
     if inputs.is_executable {
         save(node, &to_save)?;

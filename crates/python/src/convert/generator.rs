@@ -99,7 +99,7 @@ pub(crate) fn seed_of(seed: &Bound<'_, PyAny>, function: &str) -> Res<u64> {
     }
     match seed.extract::<i64>() {
         Ok(seed) => Ok(seed as u64),
-        Err(_) => Err(pyo3::exceptions::PyRuntimeError::new_err("Overflow when unpacking long long").into()),
+        Err(_) => Err(pyo3::exceptions::PyValueError::new_err("Overflow when unpacking long long").into()),
     }
 }
 

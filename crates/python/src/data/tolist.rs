@@ -1,16 +1,13 @@
 //! `Tensor.tolist()`.
 
+use ::ops::at;
 use c10::{Complex, Element, ElementKind, MemoryFormat, ScalarType, Tensor};
-use dispatch::TypedOp;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::convert::scalar;
 use crate::raw::{owned, Raised, Res};
 use crate::tensor::{self, to, Target};
-
-static RESOLVE_CONJ: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::resolve_conj", "");
-static RESOLVE_NEG: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::resolve_neg", "");
 
 /// The tensor on the host, with nothing pending on its elements.
 pub(super) fn plain(py: Python<'_>, tensor: &Tensor) -> Res<Tensor> {
@@ -24,10 +21,10 @@ pub(super) fn plain(py: Python<'_>, tensor: &Tensor) -> Res<Tensor> {
         )?;
     }
     if result.is_conj() {
-        result = RESOLVE_CONJ.call((&result,))?;
+        result = at::resolve_conj(&result)?;
     }
     if result.is_neg() {
-        result = RESOLVE_NEG.call((&result,))?;
+        result = at::resolve_neg(&result)?;
     }
     Ok(result)
 }

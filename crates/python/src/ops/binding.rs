@@ -14,7 +14,7 @@ use pyo3::types::PyString;
 use super::call;
 use super::parser::{Args, Call};
 use super::signature::Signature;
-use crate::gen::{Binding, Namespaces, BINDINGS};
+use crate::gen::{bindings, Binding, Namespaces};
 use crate::raw::{borrow, getset, guard, method_noargs, owned, token, Raised, Res, StaticType, TypeBuilder};
 use crate::tensor::TENSOR;
 
@@ -367,14 +367,14 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
     ];
     let tensor = TENSOR.bound(py);
     let existing = tensor.getattr("__dict__")?;
-    let mut tables = Vec::with_capacity(2 * BINDINGS.len());
+    let mut tables = Vec::with_capacity(2 * bindings().count());
     let mut submodules = Vec::new();
     for (_, name, _) in namespaces {
         let submodule = PyModule::new(py, &format!("ptr._C.{name}"))?;
         module.add(name, &submodule)?;
         submodules.push(submodule);
     }
-    for binding in BINDINGS {
+    for binding in bindings() {
         for ((namespace, _, home), submodule) in namespaces.iter().zip(&submodules) {
             if binding.namespaces.contains(*namespace) {
                 let table = OpTable::new(binding, *namespace, home);

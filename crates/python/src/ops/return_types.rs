@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::convert::ivalue;
-use crate::gen::{Binding, BINDINGS};
+use crate::gen::{bindings, Binding};
 use crate::raw::{borrow, guard, owned, token, Raised, Res};
 
 /// The types made so far, by name. Addresses of types that live for ever.
@@ -92,7 +92,7 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
 /// The type of that name, for `ptr.return_types.<name>`.
 #[pyfunction]
 fn _return_type<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyAny>> {
-    let binding = BINDINGS.iter().find(|b| b.name == name && !b.return_fields.is_empty());
+    let binding = bindings().find(|b| b.name == name && !b.return_fields.is_empty());
     match binding {
         // SAFETY: types made here live for ever.
         Some(binding) => Ok(unsafe { borrow(py, type_of(py, binding)?.cast()) }.to_owned()),

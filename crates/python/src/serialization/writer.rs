@@ -131,11 +131,13 @@ impl PyArchiveWriter {
                 format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
             return Err(PyRuntimeError::new_err(text).into());
         }
+        // `write` of a file object may resize the storage that is being written: see c10's Note [Pinned storages].
+        let _pin = storage.pin();
         let nbytes = storage.nbytes();
         let data: &[u8] = match nbytes {
             0 => &[],
-            // SAFETY: a storage on the host has `nbytes` bytes, and `storage` keeps it. A concurrent writer could tear
-            // what is saved, as in PyTorch.
+            // SAFETY: a storage on the host has `nbytes` bytes, which the pin keeps. A concurrent writer could tear what
+            // is saved, as in PyTorch.
             _ => unsafe { std::slice::from_raw_parts(storage.const_data(), nbytes) },
         };
         Ok(self.with(py, |sink| sink.write_storage(key, data))?)

@@ -1,9 +1,9 @@
 //! Attributes that describe a tensor, and those that are views of it.
 
+use ::ops::at;
 use std::ffi::c_void;
 
 use c10::{Device, Tensor};
-use dispatch::TypedOp;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,15 +11,6 @@ use pyo3::prelude::*;
 use super::{object, of_self, overridden_getter};
 use crate::convert::{device, dtype, layout, size};
 use crate::raw::{borrow, getset, guard, guard_int, token, Res};
-
-static NUMPY_T: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::numpy_T", "");
-static MATRIX_H: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::matrix_H", "");
-static M_T: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::mT", "");
-static M_H: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::mH", "");
-static REAL: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::real", "");
-static IMAG: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::imag", "");
-static COPY_: TypedOp<(Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::copy_", "");
-static FILL_: TypedOp<(Tensor, c10::Scalar), Tensor> = TypedOp::new("aten::fill_", "Scalar");
 
 /// Defines a getter. The body sees the interpreter and the tensor.
 macro_rules! getter {
@@ -79,19 +70,19 @@ getter!(is_quantized, "is_quantized", |_py, t| bool_ref(t.is_quantized()));
 getter!(is_nested, "is_nested", |_py, t| bool_ref(t.is_nested()));
 getter!(never, "is_xla", |_py, _t| bool_ref(false));
 
-getter!(transposed, "T", |_py, t| object::wrap(NUMPY_T.call((t,))?));
-getter!(matrix_h, "H", |_py, t| object::wrap(MATRIX_H.call((t,))?));
-getter!(m_t, "mT", |_py, t| object::wrap(M_T.call((t,))?));
-getter!(m_h, "mH", |_py, t| object::wrap(M_H.call((t,))?));
-getter!(real, "real", |_py, t| object::wrap(REAL.call((t,))?));
-getter!(imag, "imag", |_py, t| object::wrap(IMAG.call((t,))?));
+getter!(transposed, "T", |_py, t| object::wrap(at::numpy_t(t)?));
+getter!(matrix_h, "H", |_py, t| object::wrap(at::matrix_h(t)?));
+getter!(m_t, "mT", |_py, t| object::wrap(at::mt(t)?));
+getter!(m_h, "mH", |_py, t| object::wrap(at::mh(t)?));
+getter!(real, "real", |_py, t| object::wrap(at::real(t)?));
+getter!(imag, "imag", |_py, t| object::wrap(at::imag(t)?));
 
 /// Writes to a part of a tensor: `x.real = y`.
-fn set_part(part: &TypedOp<(Tensor,), Tensor>, tensor: &Tensor, value: &Bound<'_, PyAny>) -> Res<()> {
-    let part = part.call((tensor,))?;
+fn set_part(part: fn(&Tensor) -> c10::Result<Tensor>, tensor: &Tensor, value: &Bound<'_, PyAny>) -> Res<()> {
+    let part = part(tensor)?;
     match object::get(value) {
-        Some(value) => COPY_.call((&part, value, false))?,
-        None => FILL_.call((&part, &crate::convert::scalar::to_scalar(value)?))?,
+        Some(value) => at::copy_(&part, value, false)?,
+        None => at::fill__scalar(&part, &crate::convert::scalar::to_scalar(value)?)?,
     };
     Ok(())
 }
@@ -115,8 +106,8 @@ macro_rules! part_setter {
         }
     };
 }
-part_setter!(set_real, &REAL, "real");
-part_setter!(set_imag, &IMAG, "imag");
+part_setter!(set_real, at::real, "real");
+part_setter!(set_imag, at::imag, "imag");
 
 /// `__dict__`: whoever holds it can make a cycle, so the tensor is tracked from then on.
 unsafe extern "C" fn get_dict(object: *mut ffi::PyObject, closure: *mut c_void) -> *mut ffi::PyObject {

@@ -1,5 +1,6 @@
 //! `Tensor(…)` as older versions had it, `x.new(…)`, `_make_subclass` and `_make_wrapper_subclass`.
 
+use ::ops::at;
 use autograd::variable;
 use c10::{Device, DispatchKey, DispatchKeySet, ScalarType, Tensor, TensorImpl, TensorOptions};
 use pyo3::exceptions::PyTypeError;
@@ -271,8 +272,6 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
     })
 }
 
-static ALIAS: dispatch::TypedOp<(Tensor,), Tensor> = dispatch::TypedOp::new("aten::alias", "");
-
 /// A view of `tensor`, with its graph, as an instance of the subclass `cls`.
 #[pyfunction]
 fn _as_subclass<'py>(tensor: &Bound<'py, PyAny>, cls: &Bound<'py, PyType>) -> Res<Bound<'py, PyAny>> {
@@ -285,7 +284,7 @@ fn _as_subclass<'py>(tensor: &Bound<'py, PyAny>, cls: &Bound<'py, PyType>) -> Re
         if ffi::PyType_IsSubtype(class, TENSOR.get()) == 0 {
             return Err(PyTypeError::new_err("cls must be a subclass of torch.Tensor").into());
         }
-        crate::raw::owned(tensor.py(), object::wrap_as(class, ALIAS.call((source,))?)?)
+        crate::raw::owned(tensor.py(), object::wrap_as(class, at::alias(source)?)?)
     }
 }
 

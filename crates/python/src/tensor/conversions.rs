@@ -1,7 +1,7 @@
 //! `to`, `type`, `float` and their kin: the same values elsewhere or as another dtype.
 
-use c10::{Device, DeviceType, Layout, MemoryFormat, ScalarType, Tensor};
-use dispatch::TypedOp;
+use ::ops::at;
+use c10::{Device, DeviceType, MemoryFormat, ScalarType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -12,18 +12,6 @@ use super::object;
 use crate::convert::{device, dtype, layout, warnings};
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::{method_fast, Res};
-
-type ToArgs = (
-    Tensor,
-    Option<ScalarType>,
-    Option<Layout>,
-    Option<Device>,
-    Option<bool>,
-    bool,
-    bool,
-    Option<MemoryFormat>,
-);
-static TO: TypedOp<ToArgs, Tensor> = TypedOp::new("aten::to", "dtype_layout");
 
 /// Where and as what a tensor is wanted.
 #[derive(Clone, Copy, Default)]
@@ -58,7 +46,7 @@ pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor>
         return Ok(tensor.clone());
     }
     let convert = || {
-        TO.call((
+        at::to_dtype_layout(
             tensor,
             target.dtype,
             None,
@@ -67,7 +55,7 @@ pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor>
             target.non_blocking,
             target.copy,
             target.memory_format,
-        ))
+        )
     };
     let result = match tensor.numel() {
         Ok(numel) if numel > LARGE => py.detach(convert)?,
@@ -368,9 +356,7 @@ method!(tensor_type, "type", ["dtype", "non_blocking"], 2, |py, t, _object, [typ
     object::wrap(to(py, t, Target { dtype: Some(dtype), device, non_blocking, ..Target::default() })?)
 });
 
-static DETACH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::detach", "");
-
-method!(detach, "detach", [], 0, |_py, t, _object, []| object::wrap(DETACH.call((t,))?));
+method!(detach, "detach", [], 0, |_py, t, _object, []| object::wrap(at::detach(t)?));
 
 /// The table of methods.
 pub(super) fn table() -> Vec<ffi::PyMethodDef> {

@@ -1,8 +1,8 @@
 //! Methods that only look at metadata, or that no operator declares. They do not go through the dispatcher.
 
+use ::ops::at;
 use autograd::variable;
-use c10::{MemoryFormat, Tensor};
-use dispatch::TypedOp;
+use c10::MemoryFormat;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -206,8 +206,6 @@ method!(
     }
 );
 
-static CONTIGUOUS: TypedOp<(Tensor, MemoryFormat), Tensor> = TypedOp::new("aten::contiguous", "");
-
 method!(contiguous, "contiguous", ["memory_format"], 0, |_py, t, object, [format]| {
     let format = match format {
         None => MemoryFormat::Contiguous,
@@ -224,7 +222,7 @@ method!(contiguous, "contiguous", ["memory_format"], 0, |_py, t, object, [format
         unsafe { ffi::Py_INCREF(object) };
         return Ok(object);
     }
-    super::wrap(CONTIGUOUS.call((t, format))?)
+    super::wrap(at::contiguous(t, format)?)
 });
 
 /// The table of methods.

@@ -1,12 +1,9 @@
 //! Single elements: `item()`, and reading an element of any dtype from memory.
 
+use ::ops::at;
 use c10::{Complex, Element, Error, ErrorKind, Result, Scalar, ScalarType, Tensor};
-use dispatch::TypedOp;
 
 use crate::raw::Res;
-
-static LOCAL_SCALAR_DENSE: TypedOp<(Tensor,), Scalar> = TypedOp::new("aten::_local_scalar_dense", "");
-static ITEM: TypedOp<(Tensor,), Scalar> = TypedOp::new("aten::item", "");
 
 /// The value of a tensor with one element.
 #[inline]
@@ -32,10 +29,7 @@ pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
     if tensor.is_meta() {
         return Err(Error::runtime("Tensor.item() cannot be called on meta tensors").into());
     }
-    match ITEM.handle() {
-        Ok(_) => Ok(ITEM.call((tensor,))?),
-        Err(_) => Ok(LOCAL_SCALAR_DENSE.call((tensor,))?),
-    }
+    Ok(at::item(tensor)?)
 }
 
 #[cold]

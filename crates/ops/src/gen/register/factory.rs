@@ -115,6 +115,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_memory_format(size, dtype, layout, device, pin_memory, memory_format)
         },
     )?;
+    registrar.fall_through("empty.memory_format", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "empty.memory_format",
         &handles::EMPTY_MEMORY_FORMAT,
@@ -142,6 +143,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_strided(size, stride, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("empty_strided", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "empty_strided",
         &handles::EMPTY_STRIDED,
@@ -166,6 +168,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::empty_like(self_, dtype, layout, device, pin_memory, memory_format)
         },
     )?;
+    registrar.fall_through("empty_like", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "new_empty",
         &handles::NEW_EMPTY,
@@ -174,6 +177,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::new_empty(self_, size, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("new_empty", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "new_empty_strided",
         &handles::NEW_EMPTY_STRIDED,
@@ -182,6 +186,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             composite::factory::new_empty_strided(self_, size, stride, dtype, layout, device, pin_memory)
         },
     )?;
+    registrar.fall_through("new_empty_strided", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "zeros",
         &handles::ZEROS,
@@ -637,12 +642,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("copy_", &handles::COPY_, EXPLICIT, |_, (self_, src, non_blocking)| {
         composite::factory::copy_(self_, src, non_blocking)
     })?;
+    registrar.fall_through("copy_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement("_copy_from", &handles::_COPY_FROM, EXPLICIT, |_, (self_, dst, non_blocking)| {
         composite::factory::_copy_from(self_, dst, non_blocking)
     })?;
     registrar.implement("clone", &handles::CLONE, EXPLICIT, |_, (self_, memory_format)| {
         composite::factory::clone(self_, memory_format)
     })?;
+    registrar.fall_through("clone", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent(
         "contiguous",
         &handles::CONTIGUOUS,
@@ -665,6 +672,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
+    registrar.fall_through("_to_copy", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent(
         "to.dtype_layout",
         &handles::TO_DTYPE_LAYOUT,
@@ -712,6 +720,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("resize_", &handles::RESIZE_, EXPLICIT, |_, (self_, size, memory_format)| {
         composite::factory::resize_(self_, size, memory_format)
     })?;
+    registrar.fall_through("resize_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "set_.source_Storage_storage_offset",
         &handles::SET__SOURCE_STORAGE_STORAGE_OFFSET,
@@ -726,12 +735,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
+    registrar.fall_through(
+        "set_.source_Storage_storage_offset",
+        &[DispatchKey::Conjugate, DispatchKey::Negative],
+    )?;
     registrar.implement(
         "set_.source_Tensor",
         &handles::SET__SOURCE_TENSOR,
         EXPLICIT,
         |_, (self_, source)| composite::factory::set__source_tensor(self_, source),
     )?;
+    registrar.fall_through("set_.source_Tensor", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent("item", &handles::ITEM, IMPLICIT, |_, (self_,)| {
         composite::factory::item(self_)
     })?;

@@ -113,6 +113,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("_unsafe_view", &handles::_UNSAFE_VIEW, EXPLICIT, |_, (self_, size)| {
         composite::shape::_unsafe_view(self_, size)
     })?;
+    registrar.fall_through("_unsafe_view", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent("_reshape_alias", &handles::_RESHAPE_ALIAS, EXPLICIT, |_, (self_, size, stride)| with_sizes!([self_, size, stride] view::_reshape_alias(self_, size, stride)))?;
     registrar.implement_transparent("reshape", &handles::RESHAPE, IMPLICIT, |_, (self_, shape)| {
         composite::shape::reshape(self_, shape)
@@ -340,6 +341,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("_conj_physical", &handles::_CONJ_PHYSICAL, EXPLICIT, |_, (self_,)| {
         composite::shape::_conj_physical(self_)
     })?;
+    registrar.fall_through("_conj_physical", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent("resolve_conj", &handles::RESOLVE_CONJ, IMPLICIT, |_, (self_,)| {
         composite::shape::resolve_conj(self_)
     })?;
