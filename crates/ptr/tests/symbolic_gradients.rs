@@ -70,6 +70,14 @@ fn views_and_reductions_give_gradients_of_the_inputs_shape() -> Result<()> {
         ("clone", |x| at::clone(x, None)),
         ("sum_to_size", |x| at::sum_to_size(x, &[x.sym_size(1)?])),
         ("broadcast", |x| at::mul_tensor(x, &at::select_int(x, 0, &0.into())?)),
+        ("as_strided", |x| {
+            at::as_strided(
+                x,
+                &[x.sym_size(1)?, x.sym_size(0)?],
+                &x.sym_strides().into_iter().rev().collect::<Vec<_>>(),
+                None,
+            )
+        }),
         ("matmul", |x| at::matmul(&at::unsqueeze(x, 0)?, &at::t(x)?)),
     ];
     for (name, case) in cases {

@@ -1,7 +1,8 @@
 //! Derivatives of views, concatenation and broadcasting.
 
 use c10::{
-    bail, maybe_wrap_dim, DimVector, Result, Scalar, ScalarType, SymDimVector, SymInt, Tensor, TensorOptions,
+    bail, maybe_wrap_dim, Result, Scalar, ScalarType, SizeInt, SmallVec, SymDimVector, SymInt, Tensor,
+    TensorOptions,
 };
 use ops::at;
 
@@ -177,39 +178,46 @@ pub fn unfold_backward(
 }
 
 /// Sizes and strides without dimensions of one element.
+#[derive(Default)]
 struct Geometry {
-    sizes: DimVector,
-    strides: DimVector,
+    sizes: SymDimVector,
+    strides: SymDimVector,
 }
 
 impl Geometry {
     /// One past the largest offset that the geometry reaches.
-    fn min_storage_size(&self, offset: i64) -> i64 {
-        self.sizes.iter().zip(&self.strides).map(|(size, stride)| (size - 1) * stride).sum::<i64>()
-            + offset
-            + 1
+    fn min_storage_size(&self, offset: &SymInt) -> Result<SymInt> {
+        let mut size = offset.sym_add(&SymInt::ONE)?;
+        for (length, stride) in self.sizes.iter().zip(&self.strides) {
+            size = size.sym_add(&length.sym_sub(&SymInt::ONE)?.sym_mul(stride)?)?;
+        }
+        Ok(size)
     }
 
     /// Whether two places may be one element of memory. May say yes when the answer is no.
-    fn maybe_overlaps(&self) -> bool {
-        let mut dims: Vec<usize> = (0..self.sizes.len()).collect();
-        dims.sort_by_key(|&i| self.strides[i]);
-        let mut reach = 0;
-        for i in dims {
-            if self.strides[i] <= reach {
-                return true;
+    fn maybe_overlaps(&self) -> Result<bool> {
+        // By stride, the smallest first.
+        let mut order: SmallVec<[usize; 5]> = SmallVec::new();
+        for dim in 0..self.sizes.len() {
+            let mut place = order.len();
+            while place > 0 && self.strides[dim].guard_lt(&self.strides[order[place - 1]])? {
+                place -= 1;
             }
-            reach += self.strides[i] * (self.sizes[i] - 1);
+            order.insert(place, dim);
         }
-        false
+        let mut reach = SymInt::ZERO;
+        for dim in order {
+            let (size, stride) = (&self.sizes[dim], &self.strides[dim]);
+            if stride.guard_le(&reach)? {
+                return Ok(true);
+            }
+            reach = reach.sym_add(&stride.sym_mul(&size.sym_sub(&SymInt::ONE)?)?)?;
+        }
+        Ok(false)
     }
 
-    fn sym(values: &[i64]) -> SymDimVector {
-        values.iter().map(|&n| SymInt::from(n)).collect()
-    }
-
-    fn view(&self, of: &Tensor, offset: i64) -> Result<Tensor> {
-        at::as_strided(of, &Self::sym(&self.sizes), &Self::sym(&self.strides), Some(&SymInt::from(offset)))
+    fn view(&self, of: &Tensor, offset: &SymInt) -> Result<Tensor> {
+        at::as_strided(of, &self.sizes, &self.strides, Some(offset))
     }
 }
 
@@ -226,69 +234,61 @@ pub fn as_strided_backward(
     strides: &[SymInt],
     storage_offset: Option<&SymInt>,
 ) -> Result<Tensor> {
-    let ints = |values: &[SymInt]| c10::guard_int_array(values);
-    let (input_sizes, input_strides) = (ints(input_sizes)?, ints(input_strides)?);
-    let (sizes, strides) = (ints(sizes)?, ints(strides)?);
-    let input_offset = input_offset.guard_int()?;
-    let output_offset = storage_offset.map_or(Ok(input_offset), SymInt::guard_int)?;
+    let output_offset = storage_offset.unwrap_or(&input_offset);
     if sizes.len() != strides.len() || sizes.len() != grad.dim() as usize {
         bail!(
             Internal,
             "as_strided_backward: sizes {sizes:?} and strides {strides:?} do not fit the gradient"
         );
     }
-    let zeros = || at::new_zeros(grad, &Geometry::sym(&input_sizes), None, None, None, None);
+    let zeros = || at::new_zeros(grad, input_sizes, None, None, None, None);
 
     // The output, without dimensions of one element and with expanded ones summed.
     let mut reduced = grad.clone();
-    let mut output = Geometry { sizes: DimVector::new(), strides: DimVector::new() };
-    for i in (0..sizes.len()).rev() {
-        match (sizes[i], strides[i]) {
-            (0, _) => return zeros(),
-            (1, _) => reduced = at::squeeze_dim(&reduced, i as i64)?,
-            (_, 0) => reduced = at::sum_dim_intlist(&reduced, Some(&[i as i64]), false, None)?,
-            (size, stride) => {
-                output.sizes.insert(0, size);
-                output.strides.insert(0, stride);
-            }
+    let mut output = Geometry::default();
+    for (dim, (size, stride)) in sizes.iter().zip(strides).enumerate().rev() {
+        if size.is_zero()? {
+            return zeros();
+        }
+        if size.is_one()? {
+            reduced = at::squeeze_dim(&reduced, dim as i64)?;
+        } else if stride.is_zero()? {
+            reduced = at::sum_dim_intlist(&reduced, Some(&[dim as i64]), false, None)?;
+        } else {
+            output.sizes.insert(0, size.clone());
+            output.strides.insert(0, stride.clone());
         }
     }
-    let mut input = Geometry { sizes: DimVector::new(), strides: DimVector::new() };
-    for (&size, &stride) in input_sizes.iter().zip(&input_strides) {
-        match size {
-            0 => return zeros(),
-            1 => {}
-            _ => {
-                input.sizes.push(size);
-                input.strides.push(stride);
-            }
+    let mut input = Geometry::default();
+    for (size, stride) in input_sizes.iter().zip(input_strides) {
+        if size.is_zero()? {
+            return zeros();
+        }
+        if !size.is_one()? {
+            input.sizes.push(size.clone());
+            input.strides.push(stride.clone());
         }
     }
 
-    let shared = input_offset.min(output_offset);
-    let (input_offset, output_offset) = (input_offset - shared, output_offset - shared);
-    let numel = input.min_storage_size(input_offset).max(output.min_storage_size(output_offset));
-    let mut storage = at::new_zeros(grad, &[SymInt::from(numel)], None, None, None, None)?;
+    let shared = input_offset.sym_min(output_offset)?;
+    let (input_offset, output_offset) = (input_offset.sym_sub(&shared)?, output_offset.sym_sub(&shared)?);
+    let numel = input.min_storage_size(&input_offset)?.sym_max(&output.min_storage_size(&output_offset)?)?;
+    let mut storage = at::new_zeros(grad, std::slice::from_ref(&numel), None, None, None, None)?;
     let all = [SymInt::from(-1)];
-    let positions =
-        || at::arange(&Scalar::Int(numel), Some(ScalarType::Long), None, Some(grad.device()), None);
-    if output.maybe_overlaps() {
-        let at_output = at::reshape(&output.view(&positions()?, output_offset)?, &all)?;
+    let length = ops::sym::scalar(&numel);
+    let positions = || at::arange(&length, Some(ScalarType::Long), None, Some(grad.device()), None);
+    if output.maybe_overlaps()? {
+        let at_output = at::reshape(&output.view(&positions()?, &output_offset)?, &all)?;
         storage = at::index_add(&storage, 0, &at_output, &at::reshape(&reduced, &all)?, &ONE)?;
     } else {
-        at::copy_(&output.view(&storage, output_offset)?, &reduced, false)?;
+        at::copy_(&output.view(&storage, &output_offset)?, &reduced, false)?;
     }
-    if input.maybe_overlaps() {
-        let at_input = at::reshape(&input.view(&positions()?, input_offset)?, &all)?;
+    if input.maybe_overlaps()? {
+        let at_input = at::reshape(&input.view(&positions()?, &input_offset)?, &all)?;
         let ones = at::ones_like(&at_input, Some(storage.scalar_type()), None, None, None, None)?;
         let zeros = at::zeros_like(&storage, None, None, None, None, None)?;
         // Places outside the input become NaN, and nobody reads them.
         storage = at::div_tensor(&storage, &at::index_add(&zeros, 0, &at_input, &ones, &ONE)?)?;
     }
-    at::as_strided(
-        &storage,
-        &Geometry::sym(&input_sizes),
-        &Geometry::sym(&input_strides),
-        Some(&SymInt::from(input_offset)),
-    )
+    at::as_strided(&storage, input_sizes, input_strides, Some(&input_offset))
 }
