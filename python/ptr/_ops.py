@@ -100,10 +100,15 @@ class OpOverload:
         return (_find_overload, (self._qualified_op_name, self._overloadname))
 
 
+def _find_packet(qualified_name: str) -> OpOverloadPacket:
+    """Return the overloads of a name; the function named by pickled packets."""
+    namespace, name = qualified_name.split("::")
+    return getattr(getattr(ops, namespace), name)
+
+
 def _find_overload(qualified_name: str, overload: str) -> OpOverload:
     """Return an operator by name; the function named by pickled operators."""
-    namespace, name = qualified_name.split("::")
-    return getattr(getattr(getattr(ops, namespace), name), overload)
+    return getattr(_find_packet(qualified_name), overload)
 
 
 class OpOverloadPacket:
@@ -135,6 +140,12 @@ class OpOverloadPacket:
         overload = OpOverload(self, handle)
         setattr(self, key, overload)
         return overload
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
+        return self
+
+    def __reduce__(self) -> Any:
+        return (_find_packet, (self._qualified_op_name,))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._overload_names)

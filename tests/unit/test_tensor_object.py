@@ -174,6 +174,8 @@ def test_singletons_pickle_by_name_and_print():
 def test_functions_pickle_by_name():
     assert pickle.loads(pickle.dumps(ptr.add)) is ptr.add
     assert pickle.loads(pickle.dumps(ptr.Tensor.add)) is ptr.Tensor.add
+    assert pickle.loads(pickle.dumps(ptr.ops.aten.add)) is ptr.ops.aten.add
+    assert pickle.loads(pickle.dumps(ptr.ops.aten.add.Tensor)) == ptr.ops.aten.add.Tensor
 
 
 def test_deepcopy_and_pickle_of_tensors():

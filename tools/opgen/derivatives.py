@@ -18,6 +18,7 @@ from .model import (
     OpgenError,
     Schema,
     camel_case,
+    functions_of,
     rust_ident,
 )
 from .saved_facts import Fact, facts
@@ -81,13 +82,27 @@ def node_names(operators: list[Operator]) -> dict[str, str]:
     counts: dict[str, int] = {}
     names: dict[str, str] = {}
     for operator in operators:
-        if operator.derivative is None or not operator.derivative.formulas:
+        if operator.derivative is None or not (operator.derivative.formulas or forgets_inplace(operator)):
             continue
         base = camel_case(operator.base_name.removesuffix("_forward")) + "Backward"
         number = counts.get(base, 0)
         counts[base] = number + 1
         names[operator.schema.full_name] = operator.node or f"{base}{number}"
     return names
+
+
+def forgets_inplace(operator: Operator) -> bool:
+    """Whether an in-place form writes values over `self` that do not depend on it: its gradient is zero from there."""
+    assert operator.derivative is not None
+    if operator.derivative.word != NON_DIFFERENTIABLE:
+        return False
+    return any(is_overwriting(f) for f in functions_of(operator))
+
+
+def is_overwriting(function: Function) -> bool:
+    """Whether the function is an in-place form that returns the one tensor it writes to."""
+    schema = function.schema
+    return schema.is_inplace and len(schema.returns) == 1 and not schema.arguments[0].type.is_list
 
 
 def local_name(name: str) -> str:

@@ -11,6 +11,7 @@ from ..derivatives import (
     Saved,
     analyse,
     differentiable_functions,
+    is_overwriting,
     node_names,
 )
 from ..model import NON_DIFFERENTIABLE, Function, Operator, functions_of
@@ -65,7 +66,9 @@ def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]
             bodies.append(_backward(body, spec))
             entries += [_entry(f, spec, body) for f in differentiable_functions(functions)]
         else:
-            entries += [_no_gradient(f) for f in differentiable_functions(functions)]
+            for function in differentiable_functions(functions):
+                forgets = is_overwriting(function) and operator.schema.full_name in names
+                entries.append(_zero_gradient(function, names) if forgets else _no_gradient(function))
     code = "\n".join(bodies)
     imports = ["BackwardCtx", "DerivativeEntry"]
     imports += [n for n in ("ForwardRule", "MetaKind", "SavedArg") if any(f"{n}::" in e for e in entries)]
@@ -75,8 +78,7 @@ def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]
         uses.append("use dispatch::ArgType;")
     if "at::" in code:
         uses.append("use ops::at;")
-    if "no_gradient" in "".join(entries):
-        imports.append("no_gradient")
+    shared = [n for n in ("no_gradient", "zero_gradient") if any(f"backward: {n} " in e for e in entries)]
     lines = [u for u in uses]
     newline = "\n"
     return f"""{header(f"//! Derivatives of the `{family}` operators.", [f"crates/ops/yaml/{family}.yaml"])}
@@ -86,9 +88,9 @@ def _family(family: str, operators: Sequence[Operator], names: Mapping[str, str]
 
 #[allow(unused_imports)]
 use crate::formulas::{{self, *}};
-use crate::{{{", ".join(n for n in imports if n not in ("no_gradient", "ForwardRule"))}}};
+use crate::{{{", ".join(n for n in imports if n != "ForwardRule")}}};
 {"use crate::forward_ad::ForwardRule;" if "ForwardRule" in imports else ""}
-{"use super::no_gradient;" if "no_gradient" in imports else ""}
+{f"use super::{{{', '.join(shared)}}};" if shared else ""}
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
@@ -134,6 +136,16 @@ def _no_gradient(function: Function) -> str:
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", node_name: "", source: "{_source(operator)}", '
         f"differentiable: &[], saved: &[], output_differentiability: &[{outputs}], forward: None, "
         f"backward: no_gradient }},"
+    )
+
+
+def _zero_gradient(function: Function, names: Mapping[str, str]) -> str:
+    """The entry of an in-place form whose result does not depend on `self`."""
+    operator = function.operator
+    return (
+        f'DerivativeEntry {{ op: "{function.schema.qualified_name}", '
+        f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", differentiable: &[0], '
+        f"saved: &[], output_differentiability: &[true], forward: None, backward: zero_gradient }},"
     )
 
 
@@ -264,6 +276,14 @@ pub(crate) static VIEW_TRACKING: &[(&str, ViewTracking)] = &[{views}];
 /// The tables of all families.
 pub fn all() -> &'static [&'static [DerivativeEntry]] {{
     TABLES
+}}
+
+/// The backward of an in-place operator whose result does not depend on what it overwrote.
+fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {{
+    if let Some(grad) = ctx.grad(0) {{
+        ctx.set_grad(0, crate::tensor_ops::zeros_like(grad)?);
+    }}
+    Ok(())
 }}
 
 /// The backward of an operator whose outputs carry no gradient; never reached, as no node is made for it.

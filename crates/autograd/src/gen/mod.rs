@@ -51,6 +51,14 @@ pub fn all() -> &'static [&'static [DerivativeEntry]] {
     TABLES
 }
 
+/// The backward of an in-place operator whose result does not depend on what it overwrote.
+fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let Some(grad) = ctx.grad(0) {
+        ctx.set_grad(0, crate::tensor_ops::zeros_like(grad)?);
+    }
+    Ok(())
+}
+
 /// The backward of an operator whose outputs carry no gradient; never reached, as no node is made for it.
 fn no_gradient(_ctx: &mut BackwardCtx<'_>) -> Result<()> {
     Ok(())

@@ -1,0 +1,35 @@
+"""In-place operators whose result does not depend on what they overwrite."""
+
+import ptr
+import pytest
+
+OVERWRITING = [
+    lambda x: x.eq_(1),
+    lambda x: x.lt_(ptr.ones(3)),
+    lambda x: x.logical_not_(),
+    lambda x: x.random_(0, 5),
+    lambda x: x.bernoulli_(0.5),
+]
+
+
+@pytest.mark.parametrize("overwrite", [*OVERWRITING, lambda x: x.set_(ptr.ones(5)), lambda x: x.resize_(7)])
+def test_a_leaf_is_not_overwritten(overwrite):
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        overwrite(ptr.zeros(3, requires_grad=True))
+
+
+@pytest.mark.parametrize("overwrite", OVERWRITING)
+def test_the_gradient_of_what_was_overwritten_is_zero(overwrite):
+    x = ptr.ones(3, requires_grad=True)
+    y = x * 2
+    overwrite(y)
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 0]
+
+
+def test_a_storage_that_was_replaced_has_no_gradient():
+    x = ptr.ones(3, requires_grad=True)
+    y = x * 2
+    y.set_(ptr.ones(5))
+    with pytest.raises(RuntimeError, match="set_"):
+        y.sum().backward()
