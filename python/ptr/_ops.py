@@ -141,9 +141,6 @@ class OpOverloadPacket:
         setattr(self, key, overload)
         return overload
 
-    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
-        return self
-
     def __reduce__(self) -> Any:
         return (_find_packet, (self._qualified_op_name,))
 

@@ -1,5 +1,6 @@
 """Arguments that have crashed, hung or been taken for a bug: an exception of PyTorch's class, or a result."""
 
+import numpy as np
 import ptr
 import pytest
 
@@ -189,3 +190,68 @@ def test_saving_pins_what_it_writes():
     ptr.save(tensor, file)
     file.seek(0)
     assert ptr.load(file).sum().item() == 100_000
+
+
+@pytest.mark.parametrize("dtype", [ptr.float32, ptr.float64, ptr.int16, ptr.complex64])
+def test_memory_that_is_not_aligned_is_refused(dtype):
+    buffer = bytearray(65)
+    with pytest.raises(RuntimeError, match="aligned"):
+        ptr.frombuffer(buffer, dtype=dtype, offset=1, count=2)
+    with pytest.raises(RuntimeError, match="aligned"):
+        ptr.frombuffer(buffer, dtype=ptr.uint8, offset=1, count=64).view(dtype).add(1)
+
+
+def test_pairs_of_floats_need_the_alignment_of_a_float():
+    buffer = np.arange(2 * 64 * 70 + 1, dtype=np.float32).tobytes()
+    x = ptr.frombuffer(bytearray(buffer), dtype=ptr.complex64, offset=4).reshape(64, 70)
+    expected = ptr.tensor(x.numpy().copy() @ np.ones((70, 64), dtype=np.complex64))
+    assert ptr.allclose(x @ ptr.ones(70, 64, dtype=ptr.complex64), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: ptr.empty(0).chunk(2**45),
+        lambda: ptr.empty(0).chunk(HUGE),
+        lambda: ptr.zeros(3).index_add_(0, ptr.zeros(1, dtype=LONG).expand(2**45), ptr.ones(1).expand(2**45)),
+        lambda: ptr.ones(1).expand(2, 2**45) @ ptr.ones(1).expand(2**45, 1),
+    ],
+)
+def test_intermediate_values_that_no_memory_holds_are_errors(call):
+    with pytest.raises(ptr.OutOfMemoryError):
+        call()
+
+
+def test_steps_beyond_the_end_are_steps():
+    x = ptr.arange(5.0)[1 :: 2**63 - 1]
+    assert [y.item() for y in x] == [1.0]
+    assert [y.tolist() for y in x.unbind(0)] == [1.0]
+    assert [y.tolist() for y in x.split(1)] == [[1.0]]
+    assert x.numpy().tolist() == [1.0]
+    assert x.view(ptr.int32).tolist() == [1065353216]
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        ptr.arange(5).narrow(0, 1, 2**63 - 1)
+
+
+def test_a_stride_beyond_the_image_is_a_stride():
+    x, w = ptr.ones(1, 1, 4, 4), ptr.ones(1, 1, 2, 2)
+    assert ptr.nn.functional.conv2d(x, w, stride=2**63 - 1).tolist() == [[[[4.0]]]]
+    with pytest.raises(RuntimeError, match="overflow|small"):
+        ptr.nn.functional.max_pool2d(x, 2, dilation=2**63 - 1)
+
+
+def test_a_mask_takes_an_element_of_the_tensor_itself():
+    x = ptr.arange(4.0)
+    x[x > 1] = x[0]
+    assert x.tolist() == [0, 1, 0, 0]
+    y = ptr.arange(6.0).reshape(2, 3)
+    y[ptr.tensor([True, False])] = 7
+    assert y.tolist() == [[7, 7, 7], [3, 4, 5]]
+
+
+@pytest.mark.parametrize("dtype", [ptr.float16, ptr.bfloat16])
+def test_the_mean_of_halves_is_summed_in_float32(dtype):
+    x = ptr.full((100, 3), 1000.0, dtype=dtype)
+    assert x.mean().item() == 1000
+    assert x.mean(0).tolist() == [1000] * 3
+    assert x.mean(0).dtype == dtype

@@ -29,22 +29,19 @@ pub enum ViewTracking {
 
 /// The kernel for one operator.
 pub fn ad_inplace_or_view_kernel(tracking: ViewTracking) -> KernelFunction {
-    const NONE: u8 = ViewTracking::None as u8;
-    const STRIDED: u8 = ViewTracking::Strided as u8;
-    const REPLAYED: u8 = ViewTracking::Replayed as u8;
     KernelFunction::from_boxed(match tracking {
-        ViewTracking::None => track::<NONE>,
-        ViewTracking::Strided => track::<STRIDED>,
-        ViewTracking::Replayed => track::<REPLAYED>,
+        ViewTracking::None => |op, ks, stack| track(ViewTracking::None, op, ks, stack),
+        ViewTracking::Strided => |op, ks, stack| track(ViewTracking::Strided, op, ks, stack),
+        ViewTracking::Replayed => |op, ks, stack| track(ViewTracking::Replayed, op, ks, stack),
     })
 }
 
-/// `TRACKING` is a [`ViewTracking`].
-fn track<const TRACKING: u8>(op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
+#[inline]
+fn track(tracking: ViewTracking, op: OperatorHandle, ks: DispatchKeySet, stack: &mut Stack) -> Result<()> {
     let info = op.info()?;
     let first = first_argument(op, info, stack)?;
     if info.is_view {
-        view(TRACKING, info, op, ks, stack, first)
+        view(tracking, info, op, ks, stack, first)
     } else {
         mutate(info, op, ks, stack, first)
     }
@@ -71,7 +68,7 @@ fn mutate(
 }
 
 fn view(
-    tracking: u8,
+    tracking: ViewTracking,
     info: &OpInfo,
     op: OperatorHandle,
     ks: DispatchKeySet,
@@ -85,9 +82,9 @@ fn view(
         // A list of bases (`chunk` of a list): each view has its own, which schemas can't say; no tracking.
         _ => return redispatch(op, ks, stack),
     };
-    let differentiable = tracking != ViewTracking::None as u8;
+    let differentiable = tracking != ViewTracking::None;
     // Replaying needs the arguments; most views can do without.
-    let replayed = tracking == ViewTracking::Replayed as u8;
+    let replayed = tracking == ViewTracking::Replayed;
     let replay = (replayed || differentiable && variable::requires_view_fn(&base))
         .then(|| (viewed.unwrap_or(0), stack[first..].to_vec()));
 

@@ -18,6 +18,7 @@ use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use crate::autograd_meta::AutogradMeta;
 use crate::derivative_entry::DerivativeEntry;
 use crate::tensor_ops;
+use crate::variable;
 
 /// How the results' tangents follow from the arguments'.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub fn set_fw_grad(tensor: &Tensor, tangent: Option<Tensor>) -> Result<()> {
 
 /// Whether a value is or contains a tensor with a tangent.
 pub(crate) fn has_tangent(value: &IValue) -> bool {
-    value.any_tensor(&mut |tensor| fw_grad(tensor).is_some())
+    c10::FwGradMode::is_enabled() && value.any_tensor(&mut |tensor| fw_grad(tensor).is_some())
 }
 
 /// The error for an operator that has no rule.
@@ -85,6 +86,11 @@ pub(crate) fn tangents_of_results(
     let mut stack: Stack = args.iter().cloned().collect();
     for &arg in entry.differentiable {
         let overwritten = info.mutated.contains(&arg);
+        // The tangent of the base would have to change with the view's.
+        if overwritten && stack[arg].any_tensor(&mut variable::is_view) {
+            return Err(not_implemented(op)
+                .context("An in-place operator on a view, with tangents, is not implemented."));
+        }
         stack[arg].for_each_tensor_mut(&mut |tensor| {
             *tensor = match fw_grad(tensor) {
                 // An in-place operator must not change the tangent that others may hold.

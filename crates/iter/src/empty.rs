@@ -2,8 +2,8 @@
 
 use c10::{
     check, empty_generic, empty_strided_generic, empty_strided_symint_meta, get_allocator, guard_int_array,
-    DimVector, DispatchKeySet, Layout, Result, ScalarType, SizeInt, SymDimVector, SymInt, Tensor,
-    TensorOptions,
+    DeviceGuard, DimVector, DispatchKeySet, Layout, Result, ScalarType, SizeInt, SymDimVector, SymInt,
+    Tensor, TensorOptions,
 };
 
 /// An uninitialised row-major tensor on the device and in the dtype of `options`.
@@ -28,7 +28,10 @@ fn keys_of(options: &TensorOptions) -> Result<DispatchKeySet> {
 
 fn empty_strided_ints(sizes: &[i64], strides: &[i64], options: &TensorOptions) -> Result<Tensor> {
     let keys = keys_of(options)?;
-    let allocator = get_allocator(options.device_or_default().type_)?;
+    let device = options.device_or_default();
+    let allocator = get_allocator(device.type_)?;
+    // Allocators serve the current device of their type.
+    let _current = (!device.is_cpu()).then(|| DeviceGuard::new(device)).transpose()?;
     if strides.is_empty() {
         empty_generic(sizes, allocator, keys, options.dtype_or_default(), None)
     } else {

@@ -82,8 +82,8 @@ pub fn dense_key(device_type: DeviceType) -> Result<DispatchKey> {
     compute_dispatch_key(ScalarType::Float, Layout::Strided, Device::new(device_type, -1))
 }
 
-/// Registers a kernel. `F` is the function-pointer type its stub names; a later registration under the same name
-/// and key replaces an earlier one, also for stubs that have already called it.
+/// Registers a kernel. `F` is the function-pointer type its stub names; a later registration under the same name, key
+/// and type replaces an earlier one, also for stubs that have already called it.
 pub fn register<F: Copy + Send + Sync + 'static>(name: &'static str, key: DispatchKey, f: F) {
     let f = ptr::from_mut(Box::leak(Box::new(f)));
     let listeners = {
@@ -97,6 +97,8 @@ pub fn register<F: Copy + Send + Sync + 'static>(name: &'static str, key: Dispat
         }
         let entry: &'static Entry<F> = Box::leak(Box::new(Entry { key, current: AtomicPtr::new(f) }));
         let registered = Registered { entry, type_id: TypeId::of::<F>(), type_name: type_name::<F>() };
+        // Of another type: stubs that have called the old one go on doing so. Those that come ask for their own type,
+        // and find an error that names both.
         if table.kernels.insert((name, key), registered).is_some() {
             return;
         }

@@ -62,7 +62,7 @@ pub fn check_operands(op: &str, operands: Operands<'_>) -> Result<()> {
 
 #[inline]
 fn check_operand(op: &str, argument: &str, tensor: &Tensor) -> Result<()> {
-    // For operators that take tensors of several devices: this one has no data on any.
+    // `DeviceRules` refuses other devices, except where an operator takes several (`device_check: NoCheck`).
     check!(
         !tensor.is_meta(),
         "Expected all tensors to be on the same device, but argument {argument} of {op}() is on meta"
@@ -86,8 +86,8 @@ pub fn kernel_key(outs: &StructuredOutputs, op: &str, operands: Operands<'_>) ->
     Ok(key)
 }
 
-/// Refuses outputs of which several elements share a place, and outputs that lie over an input other than themselves;
-/// where that is to be borne, says whether one does.
+/// Refuses outputs of which several elements share a place, and outputs that lie over an input; where that is to be
+/// borne, says whether one does.
 ///
 /// Called before the outputs are resized, which would change an input that is the same tensor.
 pub fn overlaps(outs: &[&Tensor], op: &str, overlap: Overlap, operands: Operands<'_>) -> Result<bool> {

@@ -228,7 +228,7 @@ def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
     """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
     if operator.plan == "iter":
         return "structured::kernel_key(outs)"
-    return f'operands::kernel_key(outs, "{operator.base_name}", {_operands(arguments)})'
+    return f'operands::kernel_key(outs, "{operator.schema.name}", {_operands(arguments)})'
 
 
 def _overlap_guard(function: Function) -> str:
@@ -244,7 +244,7 @@ def _overlap_guard(function: Function) -> str:
         return ""
     base = next(iter(functions_of(operator)))
     outs = f"&[{', '.join(local(a.name) for a in written)}]"
-    call = f'operands::overlaps({outs}, "{operator.base_name}", operands::Overlap::'
+    call = f'operands::overlaps({outs}, "{schema.name}", operands::Overlap::'
     if operator.overlap == "refuse" or base.schema.is_inplace:
         return f"{call}Refuse, {_operands(read)})?;"
     if operator.kind is not Kind.STRUCTURED or operator.optional_returns:
@@ -383,7 +383,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
     """The wrapper of a kernel that makes the whole result."""
     if not function.declared:
         return _variant_closure(function)
-    operator, schema = function.operator, function.schema
+    schema = function.schema
     lets: list[str] = []
     values: list[str] = []
     for name in kernel_arguments(function.operator, use):
@@ -394,7 +394,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         values.append(value)
     return (
         f"|keyset, {_pattern(function)}| {{ "
-        f'operands::check_operands("{operator.base_name}", {_operands(schema.arguments)})?; '
+        f'operands::check_operands("{schema.name}", {_operands(schema.arguments)})?; '
         f"{' '.join(lets)} "
         f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
     )

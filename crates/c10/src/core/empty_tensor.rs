@@ -95,7 +95,7 @@ pub fn empty_strided_symint_meta(
 ///
 /// # Safety
 ///
-/// `data` has `nbytes` valid bytes, aligned for `dtype`, that nobody frees before the storage does.
+/// `data` has `nbytes` valid bytes that nobody frees before the storage does.
 pub unsafe fn from_blob(
     data: crate::DataPtr,
     nbytes: usize,
@@ -106,6 +106,7 @@ pub unsafe fn from_blob(
     dtype: ScalarType,
 ) -> Result<Tensor> {
     let device: Device = data.device();
+    crate::check_aligned(data.get(), dtype)?;
     let storage = Storage::from_data_ptr(data, nbytes, None, false);
     crate::check_in_bounds_for_storage(sizes, strides, storage_offset, dtype, &storage)?;
     let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(

@@ -301,6 +301,22 @@ pub fn check_in_bounds_for_symbolic_storage<I: SizeInt>(
     Ok(())
 }
 
+/// Proves that memory of others (NumPy, DLPack, a buffer) may be read as elements of a dtype.
+#[inline]
+pub fn check_aligned(data: *const u8, dtype: ScalarType) -> Result<()> {
+    let size = dtype.item_size();
+    let align = (if dtype.is_complex() { size / 2 } else { size }).max(1);
+    if data as usize & (align - 1) != 0 {
+        bail!(
+            Runtime,
+            "expected memory aligned to {align} bytes for elements of {dtype}, but got an address that is {} bytes off; \
+             copy the buffer first",
+            data as usize & (align - 1)
+        );
+    }
+    Ok(())
+}
+
 /// Proves that a strided tensor stays inside its storage. Every operator that restrides memory (`as_strided`,
 /// `set_`, loading) passes through here, so that kernels may trust sizes and strides.
 pub fn check_in_bounds_for_storage(

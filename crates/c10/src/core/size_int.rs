@@ -80,6 +80,8 @@ pub trait SizeInt:
     /// `self * other` for strides: a plain product too large for the type becomes the largest value. It belongs to a
     /// tensor that is refused where its number of elements or bytes is computed, or to one without elements.
     fn stride_mul(&self, other: &Self) -> Result<Self>;
+    /// `self + other` for strides: likewise.
+    fn stride_add(&self, other: &Self) -> Result<Self>;
     /// `self // other`, rounded down.
     fn sym_floordiv(&self, other: &Self) -> Result<Self>;
     /// `self % other`, with the sign of `other`.
@@ -197,6 +199,10 @@ impl SizeInt for i64 {
         Ok(self.saturating_mul(*other))
     }
     #[inline]
+    fn stride_add(&self, other: &i64) -> Result<i64> {
+        Ok(self.saturating_add(*other))
+    }
+    #[inline]
     fn sym_floordiv(&self, other: &i64) -> Result<i64> {
         crate::core::sym_int::checked_floor_div(*self, *other).ok_or_else(|| overflow(*self, "//", *other))
     }
@@ -303,6 +309,12 @@ impl SizeInt for SymInt {
         match (self.maybe_as_int(), other.maybe_as_int()) {
             (Some(a), Some(b)) => Ok(SymInt::from(a.saturating_mul(b))),
             _ => SymInt::sym_mul(self, other),
+        }
+    }
+    fn stride_add(&self, other: &SymInt) -> Result<SymInt> {
+        match (self.maybe_as_int(), other.maybe_as_int()) {
+            (Some(a), Some(b)) => Ok(SymInt::from(a.saturating_add(b))),
+            _ => SymInt::sym_add(self, other),
         }
     }
     fn sym_floordiv(&self, other: &SymInt) -> Result<SymInt> {

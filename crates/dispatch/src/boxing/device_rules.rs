@@ -23,16 +23,23 @@ impl DeviceRules {
         args: A::Refs<'_>,
     ) -> Result<Option<DeviceGuard>> {
         let mut common: Option<Device> = None;
+        // Numbers and indices may be on the host: it is no device to make current.
+        let mut current: Option<Device> = None;
         let mut stray: Option<(usize, Device)> = None;
-        A::for_each_device(args, &mut |position, device| match common {
-            None => common = Some(device),
-            Some(first) if first != device && stray.is_none() => stray = Some((position, device)),
-            Some(_) => {}
+        A::for_each_device(args, &mut |position, device| {
+            if current.is_none() && !device.is_cpu() {
+                current = Some(device);
+            }
+            match common {
+                None => common = Some(device),
+                Some(first) if first != device && stray.is_none() => stray = Some((position, device)),
+                Some(_) => {}
+            }
         });
         if let (true, Some((position, device)), Some(first)) = (self.check, stray, common) {
             return Err(different_devices(op, keyset, position, device, first));
         }
-        let device = common.or_else(|| A::wanted_device(args)).filter(|_| self.guard);
+        let device = current.or_else(|| A::wanted_device(args)).filter(|_| self.guard);
         device.map(DeviceGuard::new).transpose()
     }
 }

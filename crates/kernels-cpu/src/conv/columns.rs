@@ -91,23 +91,29 @@ impl<T: LinalgElement> Columns<T> {
     #[inline]
     pub(super) fn line(&self, channel: usize, tap: usize, at: Spatial<usize>, count: usize) -> Line<T> {
         let tap = self.taps[tap];
-        let [z, y, x] = std::array::from_fn(|i| at[i] as isize * self.step[i] + tap[i]);
+        let [z, y, x] =
+            std::array::from_fn(|i| (at[i] as isize).wrapping_mul(self.step[i]).wrapping_add(tap[i]));
         let [depth, height, width] = self.images.spatial.map(|size| size as isize);
         let [along_z, along_y, along_x] = self.images.spatial_strides;
         let step = self.step[2];
         if z < 0 || z >= depth || y < 0 || y >= height {
-            return Line { before: count, inside: count, source: self.data, stride: along_x * step };
+            return Line {
+                before: count,
+                inside: count,
+                source: self.data,
+                stride: along_x.wrapping_mul(step),
+            };
         }
         // Positions i with 0 <= x + i·step < width.
-        let before = if x < 0 { (-x + step - 1) / step } else { 0 }.min(count as isize);
-        let inside = if width > x { (width - x + step - 1) / step } else { 0 }.clamp(before, count as isize);
+        let before = if x < 0 { 1 + (-x - 1) / step } else { 0 }.min(count as isize);
+        let inside = if width > x { 1 + (width - x - 1) / step } else { 0 }.clamp(before, count as isize);
         let source = self.data.wrapping_offset(
             channel as isize * self.images.channel_stride
                 + z * along_z
                 + y * along_y
-                + (x + before * step) * along_x,
+                + before.wrapping_mul(step).wrapping_add(x).wrapping_mul(along_x),
         );
-        Line { before: before as usize, inside: inside as usize, source, stride: along_x * step }
+        Line { before: before as usize, inside: inside as usize, source, stride: along_x.wrapping_mul(step) }
     }
 
     /// Packs a block of places for [`crate::linalg::panel::multiply_block`]; `line` has room for its places.

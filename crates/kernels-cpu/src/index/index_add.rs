@@ -22,7 +22,7 @@ pub(super) fn checked_indices(index: &Tensor, dim: usize, size: i64, of_slices: 
     let n = index.numel()?;
     let stride = index.strides()?.first().map_or(0, |&stride| byte_stride(stride, index.item_size()));
     let base = Address(index.const_data_ptr().cast_mut());
-    let mut indices = Vec::with_capacity(n as usize);
+    let mut indices = c10::try_with_capacity(n as usize)?;
     for i in 0..n {
         // SAFETY: an element of the index tensor, which is int64.
         let index = unsafe { base.offset(i * stride).read::<i64>() };

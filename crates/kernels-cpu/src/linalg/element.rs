@@ -60,8 +60,8 @@ accumulators! {
 pub(crate) trait LinalgElement: Stored<Raw = Self> {
     /// Halves sum in f32, narrow integers in i32, which is right modulo their size; the others in themselves.
     type Sum: Accumulator + Panel;
-    /// Whether `Sum` is this type.
-    const SUMS_IN_ITSELF: bool = false;
+    /// Whether `Sum` is this type. Not to be overridden: pointers are cast where it holds.
+    const SUMS_IN_ITSELF: bool = Self::SCALAR_TYPE as u8 == <Self::Sum as Element>::SCALAR_TYPE as u8;
     /// Whether a loop over [`LinalgElement::widen`] vectorizes; else `widen_slice` comes first.
     const WIDENS_IN_LOOPS: bool = true;
 
@@ -95,7 +95,6 @@ macro_rules! themselves {
     ($($T:ty),*) => {$(
         impl LinalgElement for $T {
             type Sum = $T;
-            const SUMS_IN_ITSELF: bool = true;
         }
     )*};
 }

@@ -36,7 +36,7 @@ pub(super) fn gemv<T: LinalgElement>(
             by_columns(alpha, a, x, beta, y, begin, end - begin)
         });
     }
-    let mut dense = vec![<T::Sum as Element>::ZERO; x.cols];
+    let mut dense = c10::try_filled(<T::Sum as Element>::ZERO, x.cols)?;
     gather(x, 0, &mut dense);
     parallel_for(0, a.rows, rows_per_piece, &|begin, end| {
         for row in begin..end {

@@ -8,6 +8,7 @@ use super::matrix::Matrix;
 /// `W` rows of `lines` exist, with elements side by side, one for each step of the panel.
 pub(super) unsafe fn interleave<S: Copy, const W: usize>(lines: Matrix<S>, panel: &mut [S]) {
     let steps = panel.len() / W;
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_mut))]
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     {
@@ -103,8 +104,9 @@ mod x86_64 {
                     _mm_storeu_pd(to(1, i), _mm_unpackhi_pd(a, b));
                 }
                 if W % 2 == 1 {
-                    *to(0, W - 1) = *line(W - 1);
-                    *to(1, W - 1) = *line(W - 1).add(1);
+                    // Pairs of float32 lie at any multiple of 4.
+                    to(0, W - 1).write_unaligned(line(W - 1).read_unaligned());
+                    to(1, W - 1).write_unaligned(line(W - 1).add(1).read_unaligned());
                 }
             }
         }

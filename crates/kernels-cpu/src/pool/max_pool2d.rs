@@ -142,7 +142,8 @@ fn by_plane<T: Pooled>(
     let area = planes.height * planes.width;
     check!(area <= i32::MAX as usize, "max_pool2d: expected planes of less than 2^31 elements, got {area}");
     let (out_height, out_width) = (out_planes.height, out_planes.width);
-    let work = area.max(out_height * out_width * down.kernel * across.kernel);
+    let taps = down.kernel.saturating_mul(across.kernel);
+    let work = area.max((out_height * out_width).saturating_mul(taps));
     parallel_for(0, planes.images * planes.channels, (GRAIN_SIZE / work.max(1)).max(1), &|begin, end| {
         let direct = T::ITSELF && planes.is_dense_plane();
         let mut copy = vec![T::Compute::LOWEST; if direct { 0 } else { area }];

@@ -1,8 +1,11 @@
 //! Composites of the `index` family.
 
-use c10::{check, check_index, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, Tensor};
+use c10::{
+    check, check_index, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor,
+};
 
 use crate::at;
+use crate::sym::sym_ints;
 
 /// `aten::index_put`
 pub fn index_put(
@@ -22,7 +25,37 @@ pub fn index_put_(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<Tensor> {
+    // One mask and one number, which may be an element of the tensor itself, is the common case and a quick one.
+    if !accumulate && values.device().is_cpu() && values.dtype() == self_.dtype() && is_number(values) {
+        if let Some(mask) = single_mask(self_, indices)? {
+            return at::masked_fill__scalar(self_, &mask, &at::item(values)?);
+        }
+    }
     at::_index_put_impl_(self_, indices, values, accumulate, false)
+}
+
+fn is_number(values: &Tensor) -> bool {
+    values.sym_numel().maybe_as_int() == Some(1) && !values.is_meta()
+}
+
+/// The only index, if it is a mask, with dimensions of size 1 for those of `self` after it.
+fn single_mask(self_: &Tensor, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+    let mut given = indices.iter().enumerate().filter_map(|(at, index)| Some((at, index.as_ref()?)));
+    let (Some((at, mask)), None) = (given.next(), given.next()) else { return Ok(None) };
+    let is_mask =
+        matches!(mask.dtype(), ScalarType::Bool | ScalarType::Byte) && mask.device() == self_.device();
+    let end = at as i64 + mask.dim();
+    if !is_mask || mask.dim() == 0 || end > self_.dim() || self_.has_symbolic_sizes_strides() {
+        return Ok(None);
+    }
+    if self_.sizes()?[at..end as usize] != *mask.sizes()? {
+        return Ok(None);
+    }
+    let mut shape = sym_ints(mask.sizes()?);
+    shape.resize(shape.len() + (self_.dim() - end) as usize, SymInt::ONE);
+    let mask =
+        if mask.dtype() == ScalarType::Byte { at::ne_scalar(mask, &Scalar::Int(0))? } else { mask.clone() };
+    at::reshape(&mask, &shape).map(Some)
 }
 
 /// `aten::masked_fill_.Tensor`

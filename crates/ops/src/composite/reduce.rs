@@ -77,8 +77,16 @@ pub fn mean_dim(
     let sizes = self_.sym_sizes();
     let reduced = sizes.into_iter().enumerate().filter(|(d, _)| *d < 64 && mask & (1 << d) != 0);
     let count = sym_multiply_integers(&reduced.map(|(_, size)| size).collect::<SymDimVector>())?;
-    let total = at::sum_dim_intlist(self_, dim, keepdim, Some(computed))?;
-    at::div__scalar(&total, &sym::scalar(&count))
+    // The sum of halves may be out of their range where the mean is not, and is not to be rounded twice.
+    let half = matches!(computed, ScalarType::Half | ScalarType::BFloat16);
+    let summed = if half { ScalarType::Float } else { computed };
+    let total = at::sum_dim_intlist(self_, dim, keepdim, Some(summed))?;
+    let mean = at::div__scalar(&total, &sym::scalar(&count))?;
+    if half {
+        at::_to_copy(&mean, Some(computed), None, None, None, false, None)
+    } else {
+        Ok(mean)
+    }
 }
 
 /// `aten::equal`

@@ -103,11 +103,12 @@ fn narrow_to<I: SizeInt>(self_: &Tensor, dim: i64, start: &SymInt, length: &SymI
         from_start.expect_nonnegative()? && from_start.expect_le(&size)?,
         "start out of range (expected to be in range of [-{size}, {size}], but got {start})"
     );
-    let end = from_start.sym_add(&length)?;
+    // Not their sum: it may be too large for the type.
     check!(
-        end.expect_le(&size)?,
+        length.expect_le(&size.sym_sub(&from_start)?)?,
         "start ({from_start}) + length ({length}) exceeds dimension size ({size})."
     );
+    let end = from_start.sym_add(&length)?;
     at::slice_tensor(self_, dim, Some(&from_start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)
 }
 
@@ -130,7 +131,7 @@ pub fn chunk(self_: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
     let split_size = size.sym_ceildiv(&SymInt::from(chunks))?;
     if split_size == 0 {
         // Pieces of size zero: their number is not size / split_size.
-        let sizes = vec![SymInt::ZERO; usize::try_from(chunks).unwrap_or(usize::MAX)];
+        let sizes = c10::try_filled(SymInt::ZERO, usize::try_from(chunks).unwrap_or(usize::MAX))?;
         return at::split_with_sizes(self_, &sizes, dim);
     }
     at::split_tensor(self_, &split_size, dim)

@@ -50,7 +50,7 @@ fn fallback(bit: &Bit, op: OperatorHandle, keyset: DispatchKeySet, stack: &mut S
     op.redispatch_boxed(keyset & DispatchKeySet::full_after(bit.key), stack)?;
     for (given, resolved) in &written {
         // An output may have been given another size.
-        if given.sizes()? != resolved.sizes()? {
+        if !given.has_symbolic_sizes_strides() && given.sizes()? != resolved.sizes()? {
             iter::resize_output(given, resolved.sizes()?)?;
         }
         at::copy_(given, resolved, false)?;

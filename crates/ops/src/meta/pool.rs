@@ -23,14 +23,14 @@ pub fn pooling_output_shape<I: SizeInt>(
 ) -> Result<I> {
     check!(stride != 0, "stride should not be zero");
     check!(padding >= 0, "pad must be non-negative, but got pad: {padding}");
-    let reach = (kernel - 1).sym_mul(&dilation)?;
+    let reach = kernel.sym_sub(&1)?.sym_mul(&dilation)?;
     check!(
-        padding <= (reach + 1) / 2,
+        padding <= reach.sym_add(&1)? / 2,
         "pad should be at most half of effective kernel size, but got pad={padding}, kernel_size={kernel} and \
          dilation={dilation}"
     );
-    let rounding = if ceil_mode { stride - 1 } else { 0 };
-    let extra = padding.sym_mul(&2)?.sym_sub(&reach)?.sym_add(&(rounding - 1))?;
+    let rounding = if ceil_mode { stride.sym_sub(&1)? } else { 0 };
+    let extra = padding.sym_mul(&2)?.sym_sub(&reach)?.sym_add(&rounding.sym_sub(&1)?)?;
     let mut size = input.sym_add(&I::from(extra))?.sym_floordiv(&I::from(stride))?.sym_add(&I::ONE)?;
     if ceil_mode {
         // The last window has to start inside the input or its left padding.

@@ -193,7 +193,7 @@ pub fn diagonal<I: SizeInt>(self_: &Tensor, offset: i64, dim1: i64, dim2: i64) -
         let stride = if offset >= 0 { &strides[dim2] } else { &strides[dim1] };
         storage_offset = storage_offset.sym_add(&shift.sym_mul(stride)?)?;
     }
-    let stride = strides[dim1].sym_add(&strides[dim2])?;
+    let stride = strides[dim1].stride_add(&strides[dim2])?;
     for dim in [dim1.max(dim2), dim1.min(dim2)] {
         sizes.remove(dim);
         strides.remove(dim);

@@ -15,7 +15,8 @@ pub fn unbind_int<I: SizeInt>(self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
     let mut result = try_with_capacity(count as usize)?;
     for _ in 0..count {
         result.push(alias_with_sizes_and_strides(self_, &sizes, &strides, &offset)?);
-        offset = offset.sym_add(&stride)?;
+        // The step after the last view leads nowhere.
+        offset = offset.stride_add(&stride)?;
     }
     Ok(result)
 }
@@ -27,7 +28,7 @@ fn pieces<I: SizeInt>(self_: &Tensor, dim: usize, lengths: impl Iterator<Item = 
     let mut offset = I::storage_offset_of(self_)?;
     let mut result = try_with_capacity(lengths.size_hint().0)?;
     for length in lengths {
-        let next = offset.sym_add(&length.stride_mul(&strides[dim])?)?;
+        let next = offset.stride_add(&length.stride_mul(&strides[dim])?)?;
         sizes[dim] = length;
         result.push(alias_with_sizes_and_strides(self_, &sizes, &strides, &offset)?);
         offset = next;

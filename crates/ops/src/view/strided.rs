@@ -104,7 +104,7 @@ fn scale_to_smaller<I: SizeInt>(
     sizes[last] = sizes[last].sym_mul(ratio)?;
     *offset = offset.sym_mul(ratio)?;
     for stride in &mut strides[..last] {
-        *stride = stride.sym_mul(ratio)?;
+        *stride = stride.stride_mul(ratio)?;
     }
     Ok(())
 }

@@ -265,7 +265,7 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
     let sizes: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
         t.sizes()?.iter().map(|&s| s as ffi::Py_ssize_t).collect();
     let strides: smallvec::SmallVec<[ffi::Py_ssize_t; 5]> =
-        t.strides()?.iter().map(|&s| s as ffi::Py_ssize_t * itemsize).collect();
+        t.strides()?.iter().map(|&s| (s as ffi::Py_ssize_t).wrapping_mul(itemsize)).collect();
     t.check_in_storage()?;
     let storage = t.storage()?;
     storage.materialize()?;

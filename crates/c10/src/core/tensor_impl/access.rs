@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{TensorImpl, VariableVersion};
 use crate::{
-    bail, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim,
+    bail, check_aligned, check_in_bounds_for_storage, make_autograd_meta, multiply_integers, wrap_dim,
     AutogradMetaInterface, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, MemoryFormat, Result,
     ScalarType, Storage, SymDimVector, SymInt, TensorOptions,
 };
@@ -277,7 +277,7 @@ impl TensorImpl {
         }
     }
 
-    /// Fails unless every element lies inside the storage.
+    /// Fails unless every element lies inside the storage, at an address that is aligned for the dtype.
     ///
     /// Tensors are checked when they are made, but a storage can be shrunk afterwards while tensors still refer to
     /// it: whoever is about to read or write elements through a pointer asks here first.
@@ -285,6 +285,8 @@ impl TensorImpl {
     pub fn check_in_storage(&self) -> Result<()> {
         let storage = self.storage()?;
         let offset = self.storage_offset()?;
+        // The offset counts elements, so it keeps the alignment of the storage.
+        check_aligned(storage.const_data(), self.dtype())?;
         if self.is_contiguous() {
             // A contiguous tensor fills its range: one comparison in place of a loop.
             let end = self.numel()?.checked_add(offset).and_then(|n| n.checked_mul(self.item_size() as i64));

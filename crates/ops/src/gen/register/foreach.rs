@@ -198,7 +198,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             found_inf,
         )| {
             operands::check_operands(
-                "_fused_sgd",
+                "_fused_sgd_",
                 &[
                     ("self", &self_),
                     ("grads", &grads),

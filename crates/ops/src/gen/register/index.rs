@@ -89,7 +89,7 @@ fn _index_put_impl__run(
     let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
     if let Some(key) = operands::kernel_key(
         outs,
-        "_index_put_impl",
+        "_index_put_impl_",
         &[("self", &self_), ("indices", &indices), ("values", &values)],
     )? {
         INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
@@ -264,7 +264,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, indices, values, accumulate, unsafe_)| {
             operands::overlaps(
                 &[self_],
-                "_index_put_impl",
+                "_index_put_impl_",
                 operands::Overlap::Refuse,
                 &[("indices", &indices), ("values", &values)],
             )?;
@@ -316,7 +316,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim, index, source, alpha)| {
             operands::overlaps(
                 &[self_],
-                "index_add",
+                "index_add_",
                 operands::Overlap::Refuse,
                 &[("index", &index), ("source", &source)],
             )?;
@@ -384,7 +384,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
-                "scatter",
+                "scatter_",
                 operands::Overlap::Refuse,
                 &[("index", &index), ("src", &src)],
             )?;
@@ -424,7 +424,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SCATTER__VALUE,
         Serves::dense("scatter_value_kernel"),
         |_, (self_, dim, index, value)| {
-            operands::overlaps(&[self_], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
+            operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
             scatter_value_run(&mut outs, self_, dim, index, value)?;
             Ok(self_.clone())
@@ -458,7 +458,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
-                "scatter_add",
+                "scatter_add_",
                 operands::Overlap::Refuse,
                 &[("index", &index), ("src", &src)],
             )?;

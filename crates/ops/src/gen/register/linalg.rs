@@ -160,7 +160,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |keyset, (self_, mat1, mat2, beta, alpha)| {
             if operands::overlaps(
                 &[self_],
-                "addmm",
+                "addmm_",
                 operands::Overlap::Separate,
                 &[("mat1", &mat1), ("mat2", &mat2)],
             )? {
@@ -237,7 +237,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |keyset, (self_, batch1, batch2, beta, alpha)| {
             if operands::overlaps(
                 &[self_],
-                "baddbmm",
+                "baddbmm_",
                 operands::Overlap::Separate,
                 &[("batch1", &batch1), ("batch2", &batch2)],
             )? {
