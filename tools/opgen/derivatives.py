@@ -100,8 +100,10 @@ def forgets_inplace(operator: Operator) -> bool:
 
 
 def is_overwriting(function: Function) -> bool:
-    """Whether the function is an in-place form that returns the one tensor it writes to."""
+    """Whether the function is an in-place form that writes values over the one tensor that it returns."""
     schema = function.schema
+    if "inplace_view" in function.operator.tags:
+        return False  # It changes what the tensor shows, not the values.
     return schema.is_inplace and len(schema.returns) == 1 and not schema.arguments[0].type.is_list
 
 

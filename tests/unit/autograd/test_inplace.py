@@ -12,7 +12,7 @@ OVERWRITING = [
 ]
 
 
-@pytest.mark.parametrize("overwrite", [*OVERWRITING, lambda x: x.set_(ptr.ones(5)), lambda x: x.resize_(7)])
+@pytest.mark.parametrize("overwrite", [*OVERWRITING, lambda x: x.set_(ptr.ones(5))])
 def test_a_leaf_is_not_overwritten(overwrite):
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         overwrite(ptr.zeros(3, requires_grad=True))
@@ -33,3 +33,10 @@ def test_a_storage_that_was_replaced_has_no_gradient():
     y.set_(ptr.ones(5))
     with pytest.raises(RuntimeError, match="set_"):
         y.sum().backward()
+
+
+def test_what_has_a_gradient_is_not_resized():
+    x = ptr.ones(3, requires_grad=True)
+    for tensor in (x, x * 2):
+        with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+            tensor.resize_(7)

@@ -32,6 +32,5 @@ use c10::{Error, Result, Tensor};
 
 /// The gradient of an argument for which there is no formula.
 pub fn not_implemented(op: &str, arg: &str, why: &str) -> Result<Tensor> {
-    let _ = op;
-    Err(Error::not_implemented(format!("the derivative for '{arg}' is not implemented. {why}")))
+    Err(Error::not_implemented(format!("{op}(): the derivative for '{arg}' is not implemented: {why}")))
 }

@@ -179,13 +179,13 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::resize_",
-        node_name: "ResizeBackward0",
+        node_name: "",
         source: "factory.yaml:140",
-        differentiable: &[0],
+        differentiable: &[],
         saved: &[],
-        output_differentiability: &[],
+        output_differentiability: &[false],
         forward: None,
-        backward: resize__apply,
+        backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
@@ -242,13 +242,6 @@ fn _to_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_options = ctx.options(0)?;
         ctx.set_grad(0, to_copy_backward(grad, self_options)?);
-    }
-    Ok(())
-}
-
-fn resize__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    if ctx.needs(0) {
-        ctx.set_grad(0, not_implemented("aten::resize_", "self", "resize_")?);
     }
     Ok(())
 }

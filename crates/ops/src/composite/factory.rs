@@ -585,10 +585,7 @@ pub fn type_as(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
 
 /// `aten::resize_`
 pub fn resize_(self_: &Tensor, size: &[SymInt], memory_format: Option<MemoryFormat>) -> Result<Tensor> {
-    check!(
-        !self_.requires_grad() || !self_.is_leaf() || *self_.sym_sizes() == *size,
-        "cannot resize variables that require grad"
-    );
+    check!(!self_.requires_grad(), "cannot resize variables that require grad");
     let strides = match memory_format {
         None | Some(MemoryFormat::Contiguous) => None,
         Some(MemoryFormat::Preserve) => bail!(Runtime, "Unsupported memory format: preserve"),
