@@ -255,3 +255,9 @@ def test_the_mean_of_halves_is_summed_in_float32(dtype):
     assert x.mean().item() == 1000
     assert x.mean(0).tolist() == [1000] * 3
     assert x.mean(0).dtype == dtype
+
+
+def test_a_window_much_larger_than_the_image_looks_at_the_image_alone():
+    x = ptr.arange(16.0).reshape(1, 1, 4, 4)
+    out = ptr.nn.functional.max_pool2d(x, [1, 2**30], padding=[0, 2**29], stride=1)
+    assert out.amax(3).tolist() == [[[3.0, 7.0, 11.0, 15.0]]]

@@ -50,6 +50,14 @@ impl Axis {
         first.min(end)..end
     }
 
+    /// The taps that fall inside the input for some of `count` outputs: a window may be much larger.
+    fn reached(&self, count: usize) -> std::ops::Range<usize> {
+        let last_start = count.saturating_sub(1).saturating_mul(self.stride);
+        let first = self.padding.saturating_sub(last_start).div_ceil(self.dilation);
+        let end = self.input.saturating_add(self.padding).div_ceil(self.dilation).min(self.kernel);
+        first.min(end)..end
+    }
+
     /// Where a tap of an output lies, if it is inside.
     fn position(&self, o: usize, tap: usize) -> usize {
         (o * self.stride + tap * self.dilation).wrapping_sub(self.padding)
@@ -170,7 +178,7 @@ fn by_plane<T: Pooled>(
                 }
                 for tap in taps {
                     let row = down.position(y, tap) * planes.width;
-                    for tap in 0..across.kernel {
+                    for tap in across.reached(out_width) {
                         let some = across.outputs(tap, out_width);
                         if some.is_empty() {
                             continue;
@@ -208,7 +216,7 @@ fn channels_last<T: Pooled>(
     let area = planes.height * planes.width;
     check!(area <= i32::MAX as usize, "max_pool2d: expected planes of less than 2^31 elements, got {area}");
     let channels = planes.channels;
-    let work = out_planes.width * channels * down.kernel * across.kernel;
+    let work = (out_planes.width * channels).saturating_mul(down.kernel.saturating_mul(across.kernel));
     let rows = planes.images * out_planes.height;
     parallel_for(0, rows, (GRAIN_SIZE / work.max(1)).max(1), &|begin, end| {
         let mut values = vec![T::Compute::LOWEST; channels];

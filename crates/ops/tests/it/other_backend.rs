@@ -92,7 +92,11 @@ fn start() -> Result<Started> {
 }
 
 fn ones(sizes: &[i64]) -> Result<Tensor> {
-    let device = Some(Device::new(DeviceType::PrivateUse1, 0));
+    ones_on(0, sizes)
+}
+
+fn ones_on(index: i8, sizes: &[i64]) -> Result<Tensor> {
+    let device = Some(Device::new(DeviceType::PrivateUse1, index));
     let tensor =
         at::empty_memory_format(&sym::sym_ints(sizes), Some(ScalarType::Float), None, device, None, None)?;
     // SAFETY: the memory is the host's, contiguous, and of this many floats.
@@ -177,11 +181,8 @@ fn the_wrapper_checks_and_sets_the_device() -> Result<()> {
     }
     let _guard = start()?;
     kernel_registry::register::<MmKernel>("mm_kernel", DispatchKey::PrivateUse1, mm);
-    let on = |index| -> Result<Tensor> {
-        let _current = c10::DeviceGuard::new(Device::new(DeviceType::PrivateUse1, index))?;
-        ones(&[2, 2])
-    };
-    let (first, second) = (on(0)?, on(1)?);
+    // The factory allocates where it is asked to, whatever device is current.
+    let (first, second) = (ones_on(0, &[2, 2])?, ones_on(1, &[2, 2])?);
     assert_eq!((first.device().index, second.device().index), (0, 1));
 
     let product = at::mm(&second, &second)?;
@@ -191,6 +192,18 @@ fn the_wrapper_checks_and_sets_the_device() -> Result<()> {
     let op = dispatch::Dispatcher::find_schema_or_err("aten::mm", "")?;
     SEEN.store(-1, Ordering::Relaxed);
     op.call_boxed(&mut smallvec::smallvec![second.clone().into(), second.clone().into()])?;
+    assert_eq!(SEEN.load(Ordering::Relaxed), 1);
+
+    // A number of the host comes first: it is not what is made current.
+    type SubKernel = fn(&TensorIterator, &Scalar) -> Result<()>;
+    fn sub(_: &TensorIterator, _: &Scalar) -> Result<()> {
+        SEEN.store(TWO_DEVICES.current.load(Ordering::Relaxed), Ordering::Relaxed);
+        Ok(())
+    }
+    kernel_registry::register::<SubKernel>("sub_kernel", DispatchKey::PrivateUse1, sub);
+    SEEN.store(-1, Ordering::Relaxed);
+    let number = ops::scalar_to_tensor(&Scalar::Float(1.0))?;
+    at::sub_tensor(&number, &second, &Scalar::Int(1))?;
     assert_eq!(SEEN.load(Ordering::Relaxed), 1);
 
     let error = at::mm(&first, &second).unwrap_err();
