@@ -287,6 +287,22 @@ def test_overloads_are_tried_tensors_first(tmp_path: Path) -> None:
     assert [o.out and o.out.schema.overload for o in eq.overloads] == ["Tensor_out", "Scalar_out"]
 
 
+def test_a_tensor_is_tried_before_an_integer_that_it_could_stand_for(tmp_path: Path) -> None:
+    operators = declare(
+        tmp_path,
+        """
+- op: f.ints(Tensor self, SymInt[] at, int dim=0) -> Tensor
+  composite: implicit
+- op: f.int(Tensor self, SymInt at, int dim=0) -> Tensor
+  composite: implicit
+- op: f.tensor(Tensor self, Tensor at, int dim=0) -> Tensor
+  composite: implicit
+""",
+    )
+    [f] = [b for b in bindings([f for o in operators for f in functions_of(o)]) if b.name == "f"]
+    assert [o.base and o.base.schema.overload for o in f.overloads] == ["tensor", "int", "ints"]
+
+
 def test_methods_by_hand_are_declared_so(tmp_path: Path) -> None:
     half = declare(
         tmp_path,

@@ -298,13 +298,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
             Overload {
-                op: Some("aten::narrow"),
+                op: Some("aten::narrow.Tensor"),
                 out: None,
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
             Overload {
-                op: Some("aten::narrow.Tensor"),
+                op: Some("aten::narrow"),
                 out: None,
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
