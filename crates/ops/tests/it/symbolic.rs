@@ -72,6 +72,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("randperm.generator_out", &["n, None, l[0]"]),
     ("sum.dim_IntList", &["f[n c h], {1}", "l[n c h], {0 -1}, true", "f[n c], None"]),
+    ("nansum", &["f[n c h], {1}", "f[n c], None, true, Long", "l[n c]"]),
     ("prod.dim_int", &["l[n c], 1"]),
     ("max.dim", &["f[n c], 1"]),
     ("min.dim", &["f[n c], 0, true"]),
