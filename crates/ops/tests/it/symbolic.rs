@@ -123,6 +123,8 @@ const COMPOSITES: &[(&str, &[&str])] = &[
     ("unflatten.int", &["f[n 6], 1, {2 -1}"]),
     ("narrow", &["f[n c], 0, 1, 2", "f[h c], 0, m, 3"]),
     ("chunk", &["f[h c], 3"]),
+    ("tensor_split.sections", &["f[h c], 3", "f[n c], 3, 1"]),
+    ("tensor_split.indices", &["f[h c], {1 n}", "f[n c], {m -1}"]),
     ("stack", &["(f[n c] f[n c]), 1"]),
     ("movedim.int", &["f[n c h], 0, 2"]),
     (
