@@ -21,7 +21,7 @@ if not __package__:
 from tools.opgen.__main__ import REPOSITORY, load
 from tools.opgen.families import FAMILIES, rule_of
 from tools.opgen.model import UNWRITTEN, Function, OpgenError, Schema, Variant
-from tools.opgen.rust_types import local, parameters, return_type
+from tools.opgen.rust_types import parameters, return_type
 from tools.opgen.schema import SchemaError, parse_schema
 
 
@@ -56,12 +56,6 @@ def rust_skeleton(function: Function, name: str, extra: str, result: str, *, siz
         f"pub fn {name}{generics}({extra}{separator}{parameters(schema)}) -> Result<{result}> {{\n"
         f'    compile_error!("{schema.full_name}: write this function")\n}}\n'
     )
-
-
-def opinfo_entry(schema: Schema) -> str:
-    """A record of samples."""
-    arguments = ", ".join(local(a.name) for a in schema.arguments if a.default is None)
-    return f'# {schema.name}: add an OpInfo("{schema.name}", …) with samples of ({arguments}) and a reference.\n'
 
 
 def kind_of(family: str, arguments: argparse.Namespace) -> str:
@@ -131,7 +125,6 @@ def write_parts(schema: Schema, family: str, kind: str, done: list[str]) -> None
         append(path, rust_skeleton(function, f"{schema.name}_meta", outs, plan, sized=plan == "()"), done)
     if kind in ("pointwise", "structured", "dynamic"):
         done.append(f"crates/kernels-cpu/src/{family}/: register `{schema.name}_kernel` (type: `opgen --kernels`)")
-    append(REPOSITORY / f"python/ptr/testing/opinfo/{family}.py", opinfo_entry(schema), done)
 
 
 if __name__ == "__main__":

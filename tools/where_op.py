@@ -59,8 +59,7 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
         )
     yield "python name", find(rf'name: "{operator.schema.name}",', "crates/python/src/gen")
     yield "stub", find(rf"def {operator.schema.name}\(", "python/ptr/_C.pyi")
-    yield "samples", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/testing/opinfo/{family}.py")
-    yield "doc", find(rf"[\"']{operator.base_name}[\"']", f"python/ptr/_docs/{family}.py")
+    yield "tests", find(rf"\b{operator.base_name}_?\(", "tests/unit", "crates/ops/tests")
 
 
 def derivative_parts(operator: Operator, functions: list[Function]) -> Iterator[tuple[str, str | None]]:

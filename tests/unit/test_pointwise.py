@@ -1,7 +1,10 @@
 """Values of pointwise operators that a formula in the tensor's own dtype would miss."""
 
+import math
+
 import ptr
 import pytest
+from ptr.autograd.gradcheck import gradcheck, gradgradcheck
 
 
 @pytest.mark.parametrize("dtype", [ptr.bfloat16, ptr.float16])
@@ -26,3 +29,60 @@ def test_a_quotient_of_halves_is_rounded_before_it_is_truncated():
 def test_a_sum_of_halves_takes_a_number_rounded():
     x = ptr.tensor([1.0], dtype=ptr.bfloat16)
     assert (x + 0.37).item() == (x.float() + ptr.tensor(0.37).to(ptr.bfloat16).float()).to(ptr.bfloat16).item()
+
+
+DTYPES = [ptr.float16, ptr.bfloat16, ptr.float32, ptr.float64]
+
+
+def signs(x):
+    """1 and -1; zeros and NaN have a sign as well."""
+    return [math.copysign(1, value) for value in x.tolist()]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_copysign_takes_the_sign_of_zeros_infinities_and_nan(dtype):
+    magnitudes = ptr.tensor([0.0, -0.0, 2.0, -2.0, math.inf, math.nan], dtype=dtype)
+    for sign in (0.0, -0.0, math.inf, -math.inf, math.nan, -math.nan):
+        result = ptr.copysign(magnitudes, ptr.tensor(sign, dtype=dtype).expand(6))
+        assert result.dtype == dtype
+        assert result.abs().tolist()[:5] == magnitudes.abs().tolist()[:5] and result[5].isnan()
+        assert signs(result) == [math.copysign(1, sign)] * 6
+        assert signs(ptr.copysign(magnitudes, sign)) == signs(result)
+
+
+def test_copysign_promotes():
+    integers, half = ptr.arange(3), ptr.ones(3, dtype=ptr.float16)
+    assert ptr.copysign(integers, -integers).dtype == ptr.float32
+    assert ptr.copysign(integers, True).tolist() == [0, 1, 2]
+    assert ptr.copysign(half, -2.5).dtype == ptr.float16
+    assert ptr.copysign(half, ptr.tensor([-1.0])).dtype == ptr.float32
+    assert ptr.copysign(half, ptr.tensor(-1.0)).dtype == ptr.float16
+    assert ptr.copysign(integers, -1, out=ptr.empty(3, dtype=ptr.float64)).dtype == ptr.float64
+    for call in (
+        lambda: integers.copysign_(-1),
+        lambda: ptr.copysign(integers, -half, out=ptr.empty(3, dtype=ptr.int64)),
+    ):
+        with pytest.raises(RuntimeError, match="result type .* can't be cast to the desired output type Long"):
+            call()
+    with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+        ptr.copysign(ptr.ones(3), 1j)
+
+
+def test_copysign_in_place_and_out():
+    x = ptr.tensor([1.0, -2.0, 3.0])
+    out = ptr.empty(3)
+    assert ptr.copysign(x, ptr.tensor([-1.0]), out=out) is out and out.tolist() == [-1, -2, -3]
+    assert x.copysign_(ptr.tensor([1.0, 1.0, -1.0])) is x and x.tolist() == [1, 2, -3]
+    assert x.copysign_(-0.0).tolist() == [-1, -2, -3]
+
+
+def test_the_slope_of_copysign_is_whether_the_sign_was_kept():
+    x = ptr.tensor([[1.0, -2.0, 0.0]], dtype=ptr.float64, requires_grad=True)
+    y = ptr.tensor([[-1.0], [1.0]], dtype=ptr.float64, requires_grad=True)
+    ptr.copysign(x, y).backward(ptr.tensor([[1.0, 10.0, 100.0], [2.0, 20.0, 200.0]]))
+    assert x.grad.tolist() == [[-1 + 2, 10 - 20, 0]]
+    assert y.grad.tolist() == [[0], [0]]
+    x, y = ptr.randn(3, 4, dtype=ptr.float64).requires_grad_(), ptr.randn(4, dtype=ptr.float64).requires_grad_()
+    assert gradcheck(ptr.copysign, (x, y)) and gradgradcheck(ptr.copysign, (x, y))
+    assert gradcheck(lambda x: ptr.copysign(x, -2), x)
+    assert gradcheck(lambda x, y: x.clone().copysign_(y), (x, y))

@@ -12,7 +12,7 @@ if not __package__:  # run as `python tools/opgen`
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tools.opgen.emit import derivative_tables, kernel_list, python_table, rust_functions, rust_register, stubs
-from tools.opgen.model import Function, OpgenError, functions_of
+from tools.opgen.model import NON_DIFFERENTIABLE, UNWRITTEN, Function, OpgenError, functions_of
 from tools.opgen.yaml_loader import load_operators
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -30,9 +30,20 @@ def load() -> dict[str, list[Function]]:
     return result
 
 
+def check_written(functions: dict[str, list[Function]]) -> None:
+    """Code comes only from finished declarations; the other commands work with what `new_op.py` has just left."""
+    for function in (f for family in functions.values() for f in family if f.declared):
+        for formula in function.operator.derivative.formulas if function.operator.derivative else ():
+            if formula.text == UNWRITTEN:
+                what = f"the derivative for `{', '.join(formula.targets)}` is still to be written"
+                hint = f"(or `{NON_DIFFERENTIABLE}`)"
+                raise OpgenError(formula.location, function.schema.full_name, f"{what} {hint}")
+
+
 def generate() -> dict[str, str]:
     """The whole output as `{path: text}`, formatted."""
     functions = load()
+    check_written(functions)
     files: dict[str, str] = {}
     for emitter in EMITTERS:
         files.update(emitter.emit(functions))

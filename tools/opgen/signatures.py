@@ -145,6 +145,8 @@ def _is_smaller_argument(left: str, right: str) -> bool:
         or (left == "Scalar?" and right == "Tensor?")
         or (left in ("int[]", "SymInt[]") and right in ("int", "int?", "SymInt", "SymInt?"))
         or (left == "Tensor[]" and right.endswith("[]"))
+        # A 0-dim integer tensor passes for an integer, and would never reach the overload with a tensor.
+        or (left in ("int", "SymInt") and right == "Tensor")
     )
 
 

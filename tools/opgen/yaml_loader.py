@@ -14,7 +14,6 @@ from .model import (
     AUTO,
     FALLTHROUGH,
     NON_DIFFERENTIABLE,
-    UNWRITTEN,
     Derivative,
     Formula,
     ForwardFormula,
@@ -380,8 +379,6 @@ class _Entry:
                 if target in covered:
                     raise value.fail(f"derivative for `{target}` is given twice")
                 covered.add(target)
-            if value.text() == UNWRITTEN:
-                raise value.fail(f"the derivative for `{key}` is still to be written (or `{NON_DIFFERENTIABLE}`)")
             formulas.append(Formula(targets, value.text(), value.location))
         return Derivative(tuple(formulas), None, node.location)
 

@@ -240,6 +240,13 @@ pub fn atan2_backward(
     Ok((for_self, for_other))
 }
 
+/// `copysign` with respect to the magnitude: whether the sign was kept, and 0 at 0, where there is no slope
+pub fn copysign_self_backward(grad: &Tensor, self_: &Tensor, result: &Tensor) -> Result<Tensor> {
+    let ratio = at::div_tensor(result, self_)?;
+    let slope = at::masked_fill_scalar(&ratio, &at::eq_scalar(self_, &ZERO)?, &ZERO)?;
+    at::mul_tensor(grad, &slope)
+}
+
 /// `maximum` with respect to `self_`; ties share the gradient.
 pub fn maximum_backward(grad: &Tensor, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
     let shared = share_ties(grad, self_, other)?;

@@ -31,6 +31,12 @@ pub fn sum_backward(grad: &Tensor, sizes: &[SymInt], dim: Option<&[i64]>, keepdi
     at::expand(&restored, sizes, false)
 }
 
+/// `nansum`: nothing for the elements that were left out
+pub fn nansum_backward(grad: &Tensor, self_: &Tensor, dim: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let grad = sum_backward(grad, &self_.sym_sizes(), dim, keepdim)?;
+    at::mul_tensor(&grad, &at::logical_not(&at::isnan(self_)?)?)
+}
+
 /// `mean`
 pub fn mean_all_backward(grad: &Tensor, sizes: &[SymInt], numel: SymInt) -> Result<Tensor> {
     at::div_scalar(&at::expand(grad, sizes, false)?, &Scalar::SymInt(numel))

@@ -1019,9 +1019,49 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: atan2_apply,
     },
     DerivativeEntry {
+        op: "aten::copysign.Tensor",
+        node_name: "CopysignBackward0",
+        source: "pointwise.yaml:309",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: copysign_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::copysign_.Tensor",
+        node_name: "CopysignBackward0",
+        source: "pointwise.yaml:309",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: copysign_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::copysign.Scalar",
+        node_name: "CopysignBackward1",
+        source: "pointwise.yaml:314",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: copysign_scalar_apply,
+    },
+    DerivativeEntry {
+        op: "aten::copysign_.Scalar",
+        node_name: "CopysignBackward1",
+        source: "pointwise.yaml:314",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: copysign_scalar_apply,
+    },
+    DerivativeEntry {
         op: "aten::bitwise_and.Tensor",
         node_name: "",
-        source: "pointwise.yaml:311",
+        source: "pointwise.yaml:320",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1031,7 +1071,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Tensor",
         node_name: "BitwiseAndBackward0",
-        source: "pointwise.yaml:311",
+        source: "pointwise.yaml:320",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1041,7 +1081,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar",
         node_name: "",
-        source: "pointwise.yaml:315",
+        source: "pointwise.yaml:324",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1051,7 +1091,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Scalar",
         node_name: "BitwiseAndBackward1",
-        source: "pointwise.yaml:315",
+        source: "pointwise.yaml:324",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1061,7 +1101,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:318",
+        source: "pointwise.yaml:327",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1071,7 +1111,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Tensor",
         node_name: "",
-        source: "pointwise.yaml:322",
+        source: "pointwise.yaml:331",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1081,7 +1121,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Tensor",
         node_name: "BitwiseOrBackward0",
-        source: "pointwise.yaml:322",
+        source: "pointwise.yaml:331",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1091,7 +1131,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar",
         node_name: "",
-        source: "pointwise.yaml:326",
+        source: "pointwise.yaml:335",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1101,7 +1141,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Scalar",
         node_name: "BitwiseOrBackward1",
-        source: "pointwise.yaml:326",
+        source: "pointwise.yaml:335",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1111,7 +1151,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:329",
+        source: "pointwise.yaml:338",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1121,7 +1161,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Tensor",
         node_name: "",
-        source: "pointwise.yaml:333",
+        source: "pointwise.yaml:342",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1131,7 +1171,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Tensor",
         node_name: "BitwiseXorBackward0",
-        source: "pointwise.yaml:333",
+        source: "pointwise.yaml:342",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1141,7 +1181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar",
         node_name: "",
-        source: "pointwise.yaml:337",
+        source: "pointwise.yaml:346",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1151,7 +1191,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Scalar",
         node_name: "BitwiseXorBackward1",
-        source: "pointwise.yaml:337",
+        source: "pointwise.yaml:346",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1161,7 +1201,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:340",
+        source: "pointwise.yaml:349",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1171,7 +1211,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and",
         node_name: "",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:377",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1181,7 +1221,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and_",
         node_name: "LogicalAndBackward0",
-        source: "pointwise.yaml:368",
+        source: "pointwise.yaml:377",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1191,7 +1231,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or",
         node_name: "",
-        source: "pointwise.yaml:371",
+        source: "pointwise.yaml:380",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1201,7 +1241,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or_",
         node_name: "LogicalOrBackward0",
-        source: "pointwise.yaml:371",
+        source: "pointwise.yaml:380",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1211,7 +1251,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor",
         node_name: "",
-        source: "pointwise.yaml:374",
+        source: "pointwise.yaml:383",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1221,7 +1261,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor_",
         node_name: "LogicalXorBackward0",
-        source: "pointwise.yaml:374",
+        source: "pointwise.yaml:383",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1231,7 +1271,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Tensor",
         node_name: "",
-        source: "pointwise.yaml:379",
+        source: "pointwise.yaml:388",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1241,7 +1281,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Tensor",
         node_name: "EqBackward0",
-        source: "pointwise.yaml:379",
+        source: "pointwise.yaml:388",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1251,7 +1291,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Scalar",
         node_name: "",
-        source: "pointwise.yaml:383",
+        source: "pointwise.yaml:392",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1261,7 +1301,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Scalar",
         node_name: "EqBackward1",
-        source: "pointwise.yaml:383",
+        source: "pointwise.yaml:392",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1271,7 +1311,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Tensor",
         node_name: "",
-        source: "pointwise.yaml:386",
+        source: "pointwise.yaml:395",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1281,7 +1321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Tensor",
         node_name: "NeBackward0",
-        source: "pointwise.yaml:386",
+        source: "pointwise.yaml:395",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1291,7 +1331,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Scalar",
         node_name: "",
-        source: "pointwise.yaml:390",
+        source: "pointwise.yaml:399",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1301,7 +1341,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Scalar",
         node_name: "NeBackward1",
-        source: "pointwise.yaml:390",
+        source: "pointwise.yaml:399",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1311,7 +1351,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:393",
+        source: "pointwise.yaml:402",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1321,7 +1361,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Tensor",
         node_name: "LtBackward0",
-        source: "pointwise.yaml:393",
+        source: "pointwise.yaml:402",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1331,7 +1371,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:397",
+        source: "pointwise.yaml:406",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1341,7 +1381,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Scalar",
         node_name: "LtBackward1",
-        source: "pointwise.yaml:397",
+        source: "pointwise.yaml:406",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1351,7 +1391,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Tensor",
         node_name: "",
-        source: "pointwise.yaml:400",
+        source: "pointwise.yaml:409",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1361,7 +1401,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Tensor",
         node_name: "LeBackward0",
-        source: "pointwise.yaml:400",
+        source: "pointwise.yaml:409",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1371,7 +1411,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Scalar",
         node_name: "",
-        source: "pointwise.yaml:404",
+        source: "pointwise.yaml:413",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1381,7 +1421,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Scalar",
         node_name: "LeBackward1",
-        source: "pointwise.yaml:404",
+        source: "pointwise.yaml:413",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1391,7 +1431,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:407",
+        source: "pointwise.yaml:416",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1401,7 +1441,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Tensor",
         node_name: "GtBackward0",
-        source: "pointwise.yaml:407",
+        source: "pointwise.yaml:416",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1411,7 +1451,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:411",
+        source: "pointwise.yaml:420",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1421,7 +1461,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Scalar",
         node_name: "GtBackward1",
-        source: "pointwise.yaml:411",
+        source: "pointwise.yaml:420",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1431,7 +1471,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Tensor",
         node_name: "",
-        source: "pointwise.yaml:414",
+        source: "pointwise.yaml:423",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1441,7 +1481,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Tensor",
         node_name: "GeBackward0",
-        source: "pointwise.yaml:414",
+        source: "pointwise.yaml:423",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1451,7 +1491,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Scalar",
         node_name: "",
-        source: "pointwise.yaml:418",
+        source: "pointwise.yaml:427",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1461,7 +1501,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Scalar",
         node_name: "GeBackward1",
-        source: "pointwise.yaml:418",
+        source: "pointwise.yaml:427",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1471,7 +1511,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:426",
+        source: "pointwise.yaml:435",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1488,7 +1528,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul_",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:426",
+        source: "pointwise.yaml:435",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1505,7 +1545,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:432",
+        source: "pointwise.yaml:441",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1521,7 +1561,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv_",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:432",
+        source: "pointwise.yaml:441",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1537,7 +1577,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:438",
+        source: "pointwise.yaml:447",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1547,7 +1587,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:438",
+        source: "pointwise.yaml:447",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1557,7 +1597,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:444",
+        source: "pointwise.yaml:453",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1571,7 +1611,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:444",
+        source: "pointwise.yaml:453",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1585,7 +1625,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:461",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1599,7 +1639,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:452",
+        source: "pointwise.yaml:461",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1613,7 +1653,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:458",
+        source: "pointwise.yaml:467",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1627,7 +1667,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:458",
+        source: "pointwise.yaml:467",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1641,7 +1681,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:463",
+        source: "pointwise.yaml:472",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1651,7 +1691,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min_",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:463",
+        source: "pointwise.yaml:472",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1661,7 +1701,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:468",
+        source: "pointwise.yaml:477",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1671,7 +1711,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max_",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:468",
+        source: "pointwise.yaml:477",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1681,7 +1721,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:481",
+        source: "pointwise.yaml:490",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1695,7 +1735,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:497",
+        source: "pointwise.yaml:506",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1705,7 +1745,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:497",
+        source: "pointwise.yaml:506",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1715,7 +1755,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:502",
+        source: "pointwise.yaml:511",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1725,7 +1765,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:510",
+        source: "pointwise.yaml:519",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1735,7 +1775,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:519",
+        source: "pointwise.yaml:528",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1745,7 +1785,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:530",
+        source: "pointwise.yaml:539",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1755,7 +1795,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:534",
+        source: "pointwise.yaml:543",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1765,7 +1805,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:540",
+        source: "pointwise.yaml:549",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1775,7 +1815,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:544",
+        source: "pointwise.yaml:553",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1785,7 +1825,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:550",
+        source: "pointwise.yaml:559",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -2258,6 +2298,27 @@ fn atan2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         if ctx.needs(1) {
             ctx.set_grad(1, grad_1);
         }
+    }
+    Ok(())
+}
+
+fn copysign_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(0, copysign_self_backward(grad, self_, result)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn copysign_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(0, copysign_self_backward(grad, self_, result)?);
     }
     Ok(())
 }

@@ -40,9 +40,23 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: sum_dim_intlist_apply,
     },
     DerivativeEntry {
+        op: "aten::nansum",
+        node_name: "NansumBackward0",
+        source: "reduce.yaml:14",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: nansum_apply,
+    },
+    DerivativeEntry {
         op: "aten::mean",
         node_name: "MeanBackward0",
-        source: "reduce.yaml:17",
+        source: "reduce.yaml:20",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -55,7 +69,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mean.dim",
         node_name: "MeanBackward1",
-        source: "reduce.yaml:22",
+        source: "reduce.yaml:25",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -70,7 +84,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::prod",
         node_name: "ProdBackward0",
-        source: "reduce.yaml:27",
+        source: "reduce.yaml:30",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -80,7 +94,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::prod.dim_int",
         node_name: "ProdBackward1",
-        source: "reduce.yaml:31",
+        source: "reduce.yaml:34",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -95,7 +109,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max.dim",
         node_name: "MaxBackward0",
-        source: "reduce.yaml:35",
+        source: "reduce.yaml:38",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -110,7 +124,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max",
         node_name: "MaxBackward1",
-        source: "reduce.yaml:44",
+        source: "reduce.yaml:47",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -120,7 +134,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::min.dim",
         node_name: "MinBackward0",
-        source: "reduce.yaml:49",
+        source: "reduce.yaml:52",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -135,7 +149,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::min",
         node_name: "MinBackward1",
-        source: "reduce.yaml:58",
+        source: "reduce.yaml:61",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -145,7 +159,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::amax",
         node_name: "AmaxBackward0",
-        source: "reduce.yaml:63",
+        source: "reduce.yaml:66",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -160,7 +174,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::amin",
         node_name: "AminBackward0",
-        source: "reduce.yaml:66",
+        source: "reduce.yaml:69",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -175,7 +189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::argmax",
         node_name: "",
-        source: "reduce.yaml:69",
+        source: "reduce.yaml:72",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -185,7 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::argmin",
         node_name: "",
-        source: "reduce.yaml:74",
+        source: "reduce.yaml:77",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -195,7 +209,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any",
         node_name: "",
-        source: "reduce.yaml:79",
+        source: "reduce.yaml:82",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -205,7 +219,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any.dim",
         node_name: "",
-        source: "reduce.yaml:83",
+        source: "reduce.yaml:86",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -215,7 +229,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any.dims",
         node_name: "",
-        source: "reduce.yaml:87",
+        source: "reduce.yaml:90",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -225,7 +239,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all",
         node_name: "",
-        source: "reduce.yaml:90",
+        source: "reduce.yaml:93",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -235,7 +249,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all.dim",
         node_name: "",
-        source: "reduce.yaml:94",
+        source: "reduce.yaml:97",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -245,7 +259,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all.dims",
         node_name: "",
-        source: "reduce.yaml:98",
+        source: "reduce.yaml:101",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -255,7 +269,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::equal",
         node_name: "",
-        source: "reduce.yaml:101",
+        source: "reduce.yaml:104",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -265,7 +279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_softmax",
         node_name: "SoftmaxBackward0",
-        source: "reduce.yaml:119",
+        source: "reduce.yaml:122",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -279,7 +293,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_softmax_backward_data",
         node_name: "SoftmaxBackwardDataBackward0",
-        source: "reduce.yaml:126",
+        source: "reduce.yaml:129",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -294,7 +308,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_log_softmax",
         node_name: "LogSoftmaxBackward0",
-        source: "reduce.yaml:139",
+        source: "reduce.yaml:142",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -308,7 +322,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_log_softmax_backward_data",
         node_name: "LogSoftmaxBackwardDataBackward0",
-        source: "reduce.yaml:146",
+        source: "reduce.yaml:149",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -337,6 +351,18 @@ fn sum_dim_intlist_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
         let keepdim = <bool as ArgType>::borrow(&keepdim);
         ctx.set_grad(0, sum_backward(grad, self_sym_sizes, dim, keepdim)?);
+    }
+    Ok(())
+}
+
+fn nansum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        ctx.set_grad(0, nansum_backward(grad, self_, dim, keepdim)?);
     }
     Ok(())
 }

@@ -300,7 +300,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::detach",
         node_name: "",
-        source: "shape.yaml:156",
+        source: "shape.yaml:166",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -310,7 +310,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:160",
+        source: "shape.yaml:170",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -320,7 +320,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:172",
+        source: "shape.yaml:182",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +330,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:176",
+        source: "shape.yaml:186",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -340,7 +340,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:182",
+        source: "shape.yaml:192",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -350,7 +350,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:185",
+        source: "shape.yaml:195",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -360,7 +360,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:188",
+        source: "shape.yaml:198",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -370,7 +370,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:198",
+        source: "shape.yaml:208",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -384,7 +384,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:209",
+        source: "shape.yaml:219",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },

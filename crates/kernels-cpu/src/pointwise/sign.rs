@@ -1,4 +1,4 @@
-//! `abs`, `sign`, `sgn`.
+//! `abs`, `sign`, `sgn`, `copysign`.
 
 use c10::{Element, Result, ScalarType};
 use iter::TensorIterator;
@@ -6,7 +6,7 @@ use num_complex::Complex;
 
 use crate::dispatch::dispatch;
 use crate::loops::compute_dtype;
-use crate::map::{unary, Stored};
+use crate::map::{binary, unary, Stored};
 use crate::registration::register;
 
 pub(super) fn register() {
@@ -14,6 +14,7 @@ pub(super) fn register() {
         abs_kernel: fn(&TensorIterator);
         sign_kernel: fn(&TensorIterator);
         sgn_kernel: fn(&TensorIterator);
+        copysign_kernel: fn(&TensorIterator);
     }
 }
 
@@ -112,4 +113,10 @@ fn sgn_kernel(iter: &TensorIterator) -> Result<()> {
         }),
         _ => sign_kernel(iter),
     }
+}
+
+fn copysign_kernel(iter: &TensorIterator) -> Result<()> {
+    dispatch!(compute_dtype(iter.common_dtype()), "copysign_cpu", FLOATING, |T| {
+        binary::<T, T, T>(iter, 1, |a: T, b: T| a.copysign(b))
+    })
 }

@@ -388,6 +388,44 @@ fn softmax_and_its_derivative_in_every_layout() {
 }
 
 #[test]
+fn nansum_leaves_out_nan_alone() {
+    fn check<T: Element>(epsilon: f64) {
+        let value = |i: i64| if i % 3 == 1 { f64::NAN } else { ((i * 7919) % 1013) as f64 / 256.0 };
+        for_each_case(
+            |i| T::cast_from(value(i)),
+            |name, input, dims| {
+                let found = elements::<T>(&reduce("nansum_kernel", input, dims, T::SCALAR_TYPE));
+                for (found, group) in found.iter().zip(groups::<T>(input, dims)) {
+                    let exact: f64 = group.iter().map(|x| x.to_f64()).filter(|x| !x.is_nan()).sum();
+                    let error = (found.to_f64() - exact).abs();
+                    assert!(
+                        error <= 4.0 * epsilon * (1.0 + exact),
+                        "{name} {dims:?}: {found:?}, not {exact}"
+                    );
+                }
+            },
+        );
+    }
+    check::<f32>(f64::from(f32::EPSILON));
+    check::<f64>(f64::EPSILON);
+    check::<Half>(1e-3);
+    check::<BFloat16>(8e-3);
+}
+
+#[test]
+fn nansum_as_integers_truncates_what_is_left() {
+    let input = zeros(&[2, 301], ScalarType::Double);
+    set_elements(&input, |i| if i % 301 == 7 { f64::NAN } else { 1.75 });
+    assert_eq!(elements::<i64>(&reduce("nansum_kernel", &input, Some(&[1]), ScalarType::Long)), [300, 300]);
+    assert_eq!(elements::<u8>(&reduce("nansum_kernel", &input, Some(&[1]), ScalarType::Byte)), [44, 44]);
+    set_elements(&input, |i| if i < 301 { f64::NAN } else { 0.5 });
+    assert_eq!(
+        elements::<bool>(&reduce("nansum_kernel", &input, Some(&[1]), ScalarType::Bool)),
+        [false, true]
+    );
+}
+
+#[test]
 fn softmax_does_not_depend_on_the_number_of_threads() {
     let input = zeros(&[700, 301], ScalarType::Float);
     set_elements(&input, |i| ((i * 7919) % 2003) as f32 / 100.0);

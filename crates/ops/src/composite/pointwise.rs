@@ -196,6 +196,11 @@ pub fn fmod_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
     at::fmod_tensor(self_, &wrapped_scalar_tensor(other)?)
 }
 
+/// `aten::copysign.Scalar`
+pub fn copysign_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+    at::copysign_tensor(self_, &wrapped_scalar_tensor(other)?)
+}
+
 /// `aten::max.other`
 pub fn max_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
     at::maximum(self_, other)

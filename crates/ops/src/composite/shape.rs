@@ -2,7 +2,7 @@
 
 use c10::{
     bail, check, check_index, infer_size, sym_multiply_integers, wrap_dim, DimVector, MemoryFormat, Result,
-    SizeInt, SymDimVector, SymInt, Tensor,
+    ScalarType, SizeInt, SymDimVector, SymInt, Tensor,
 };
 
 use crate::meta::shape::list_dtype;
@@ -137,6 +137,84 @@ pub fn chunk(self_: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
     at::split_tensor(self_, &split_size, dim)
 }
 
+fn check_can_be_split(self_: &Tensor) -> Result<()> {
+    check!(
+        self_.dim() > 0,
+        "tensor_split expected at least a 1-dimensional tensor, but got a tensor with {} dims",
+        self_.dim()
+    );
+    Ok(())
+}
+
+/// `aten::tensor_split.sections`: the first `size % sections` pieces are longer by one.
+pub fn tensor_split_sections(self_: &Tensor, sections: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
+    check_can_be_split(self_)?;
+    // The pieces are counted out.
+    let sections = sections.guard_int()?;
+    check!(sections > 0, "number of sections must be larger than 0, got {sections}");
+    with_sizes!([self_] split_evenly(self_, sections, dim))
+}
+
+fn split_evenly<I: SizeInt>(self_: &Tensor, sections: i64, dim: i64) -> Result<Vec<Tensor>> {
+    let dim = wrap_dim(dim, self_.dim(), true)?;
+    let size = I::sizes_of(self_)?[dim as usize].clone();
+    let (short, longer) = (size.sym_floordiv(&I::from(sections))?, size.sym_mod(&I::from(sections))?);
+    let long = short.sym_add(&I::ONE)?;
+    let mut end = I::ZERO;
+    (0..sections)
+        .map(|i| {
+            let start = end.clone();
+            end = start.sym_add(if I::from(i).guard_lt(&longer)? { &long } else { &short })?;
+            at::slice_tensor(self_, dim, Some(&start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)
+        })
+        .collect()
+}
+
+/// `aten::tensor_split.indices`: pieces end where the next begins, with slicing's rules for each.
+pub fn tensor_split_indices(self_: &Tensor, indices: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+    check_can_be_split(self_)?;
+    let zero = SymInt::ZERO;
+    let starts = std::iter::once(&zero).chain(indices);
+    let ends = indices.iter().map(Some).chain(std::iter::once(None));
+    starts
+        .zip(ends)
+        .map(|(start, end)| at::slice_tensor(self_, dim, Some(start), end, &SymInt::ONE))
+        .collect()
+}
+
+/// `aten::tensor_split.tensor_indices_or_sections`: a number is the count of sections, a vector holds indices.
+pub fn tensor_split_tensor_indices_or_sections(
+    self_: &Tensor,
+    tensor_indices_or_sections: &Tensor,
+    dim: i64,
+) -> Result<Vec<Tensor>> {
+    check_can_be_split(self_)?;
+    let given = tensor_indices_or_sections;
+    check!(
+        given.device().is_cpu(),
+        "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {}",
+        given.device()
+    );
+    check!(
+        given.dtype() == ScalarType::Long,
+        "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
+        given.dtype()
+    );
+    let number = |t: &Tensor| -> Result<SymInt> { Ok(SymInt::from(at::item(t)?.to_i64()?)) };
+    match given.dim() {
+        0 => at::tensor_split_sections(self_, &number(given)?, dim),
+        1 => {
+            let indices = at::unbind_int(given, 0)?.iter().map(number).collect::<Result<Vec<_>>>()?;
+            at::tensor_split_indices(self_, &indices, dim)
+        }
+        ndim => bail!(
+            Runtime,
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but \
+             got a tensor with {ndim} dims"
+        ),
+    }
+}
+
 /// `aten::flatten.using_ints`
 pub fn flatten_using_ints(self_: &Tensor, start_dim: i64, end_dim: i64) -> Result<Tensor> {
     let ndim = self_.dim();
@@ -206,6 +284,16 @@ pub fn movedim_intlist(self_: &Tensor, source: &[i64], destination: &[i64]) -> R
 /// `aten::movedim.int`
 pub fn movedim_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
     at::movedim_intlist(self_, &[source], &[destination])
+}
+
+/// `aten::moveaxis.intlist`
+pub fn moveaxis_intlist(self_: &Tensor, source: &[i64], destination: &[i64]) -> Result<Tensor> {
+    at::movedim_intlist(self_, source, destination)
+}
+
+/// `aten::moveaxis.int`
+pub fn moveaxis_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
+    at::movedim_int(self_, source, destination)
 }
 
 /// `aten::swapaxes`

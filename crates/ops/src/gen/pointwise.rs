@@ -370,6 +370,22 @@ pub mod handles {
     pub static ATAN2_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2_", "");
     /// `aten::atan2.out`
     pub static ATAN2_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2", "out");
+    /// `aten::copysign.Tensor`
+    pub static COPYSIGN_TENSOR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::copysign", "Tensor");
+    /// `aten::copysign_.Tensor`
+    pub static COPYSIGN__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::copysign_", "Tensor");
+    /// `aten::copysign.out`
+    pub static COPYSIGN_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::copysign", "out");
+    /// `aten::copysign.Scalar`
+    pub static COPYSIGN_SCALAR: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::copysign", "Scalar");
+    /// `aten::copysign_.Scalar`
+    pub static COPYSIGN__SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::copysign_", "Scalar");
+    /// `aten::copysign.Scalar_out`
+    pub static COPYSIGN_SCALAR_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::copysign", "Scalar_out");
     /// `aten::bitwise_and.Tensor`
     pub static BITWISE_AND_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
         TypedOp::new("aten::bitwise_and", "Tensor");
@@ -1680,6 +1696,42 @@ pub mod calls {
     #[inline]
     pub fn atan2_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::ATAN2_OUT.call((self_, other, out))
+    }
+
+    /// `aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn copysign_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN_TENSOR.call((self_, other))
+    }
+
+    /// `aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn copysign__tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN__TENSOR.call((self_, other))
+    }
+
+    /// `aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn copysign_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN_OUT.call((self_, other, out))
+    }
+
+    /// `aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor`
+    #[inline]
+    pub fn copysign_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::COPYSIGN_SCALAR.call((self_, other))
+    }
+
+    /// `aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
+    #[inline]
+    pub fn copysign__scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::COPYSIGN__SCALAR.call((self_, other))
+    }
+
+    /// `aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn copysign_scalar_out(self_: &Tensor, other: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN_SCALAR_OUT.call((self_, other, out))
     }
 
     /// `aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor`
@@ -3627,6 +3679,52 @@ pub mod redispatch {
     #[inline]
     pub fn atan2_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::ATAN2_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::copysign.Tensor`
+    #[inline]
+    pub fn copysign_tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::copysign_.Tensor`
+    #[inline]
+    pub fn copysign__tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::COPYSIGN__TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::copysign.out`
+    #[inline]
+    pub fn copysign_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::COPYSIGN_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::copysign.Scalar`
+    #[inline]
+    pub fn copysign_scalar(keyset: DispatchKeySet, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::COPYSIGN_SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::copysign_.Scalar`
+    #[inline]
+    pub fn copysign__scalar(keyset: DispatchKeySet, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::COPYSIGN__SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::copysign.Scalar_out`
+    #[inline]
+    pub fn copysign_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::COPYSIGN_SCALAR_OUT.redispatch(keyset, (self_, other, out))
     }
 
     /// `aten::bitwise_and.Tensor`

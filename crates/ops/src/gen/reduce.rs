@@ -18,6 +18,12 @@ pub mod handles {
         (Tensor, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor),
         Tensor,
     > = TypedOp::new("aten::sum", "IntList_out");
+    /// `aten::nansum`
+    pub static NANSUM: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>), Tensor> =
+        TypedOp::new("aten::nansum", "");
+    /// `aten::nansum.out`
+    pub static NANSUM_OUT: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor), Tensor> =
+        TypedOp::new("aten::nansum", "out");
     /// `aten::sum_to_size`
     pub static SUM_TO_SIZE: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::sum_to_size", "");
     /// `aten::mean`
@@ -180,6 +186,29 @@ pub mod calls {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::SUM_INTLIST_OUT.call((self_, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn nansum(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::NANSUM.call((self_, dim, keepdim, dtype))
+    }
+
+    /// `aten::nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nansum_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANSUM_OUT.call((self_, dim, keepdim, dtype, out))
     }
 
     /// `aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor`
@@ -590,6 +619,31 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::SUM_INTLIST_OUT.redispatch(keyset, (self_, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::nansum`
+    #[inline]
+    pub fn nansum(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::NANSUM.redispatch(keyset, (self_, dim, keepdim, dtype))
+    }
+
+    /// `aten::nansum.out`
+    #[inline]
+    pub fn nansum_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANSUM_OUT.redispatch(keyset, (self_, dim, keepdim, dtype, out))
     }
 
     /// `aten::sum_to_size`

@@ -80,6 +80,15 @@ pub mod handles {
         TypedOp::new("aten::split", "sizes");
     /// `aten::chunk`
     pub static CHUNK: TypedOp<(Tensor, i64, i64), Vec<Tensor>> = TypedOp::new("aten::chunk", "");
+    /// `aten::tensor_split.sections`
+    pub static TENSOR_SPLIT_SECTIONS: TypedOp<(Tensor, SymInt, i64), Vec<Tensor>> =
+        TypedOp::new("aten::tensor_split", "sections");
+    /// `aten::tensor_split.indices`
+    pub static TENSOR_SPLIT_INDICES: TypedOp<(Tensor, Vec<SymInt>, i64), Vec<Tensor>> =
+        TypedOp::new("aten::tensor_split", "indices");
+    /// `aten::tensor_split.tensor_indices_or_sections`
+    pub static TENSOR_SPLIT_TENSOR_INDICES_OR_SECTIONS: TypedOp<(Tensor, Tensor, i64), Vec<Tensor>> =
+        TypedOp::new("aten::tensor_split", "tensor_indices_or_sections");
     /// `aten::flatten.using_ints`
     pub static FLATTEN_USING_INTS: TypedOp<(Tensor, i64, i64), Tensor> =
         TypedOp::new("aten::flatten", "using_ints");
@@ -91,6 +100,11 @@ pub mod handles {
         TypedOp::new("aten::movedim", "intlist");
     /// `aten::movedim.int`
     pub static MOVEDIM_INT: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::movedim", "int");
+    /// `aten::moveaxis.intlist`
+    pub static MOVEAXIS_INTLIST: TypedOp<(Tensor, Vec<i64>, Vec<i64>), Tensor> =
+        TypedOp::new("aten::moveaxis", "intlist");
+    /// `aten::moveaxis.int`
+    pub static MOVEAXIS_INT: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::moveaxis", "int");
     /// `aten::swapaxes`
     pub static SWAPAXES: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::swapaxes", "");
     /// `aten::swapdims`
@@ -364,6 +378,28 @@ pub mod calls {
         handles::CHUNK.call((self_, chunks, dim))
     }
 
+    /// `aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]`
+    #[inline]
+    pub fn tensor_split_sections(self_: &Tensor, sections: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_SECTIONS.call((self_, sections, dim))
+    }
+
+    /// `aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]`
+    #[inline]
+    pub fn tensor_split_indices(self_: &Tensor, indices: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_INDICES.call((self_, indices, dim))
+    }
+
+    /// `aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]`
+    #[inline]
+    pub fn tensor_split_tensor_indices_or_sections(
+        self_: &Tensor,
+        tensor_indices_or_sections: &Tensor,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_TENSOR_INDICES_OR_SECTIONS.call((self_, tensor_indices_or_sections, dim))
+    }
+
     /// `aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)`
     #[inline]
     pub fn flatten_using_ints(self_: &Tensor, start_dim: i64, end_dim: i64) -> Result<Tensor> {
@@ -386,6 +422,18 @@ pub mod calls {
     #[inline]
     pub fn movedim_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
         handles::MOVEDIM_INT.call((self_, source, destination))
+    }
+
+    /// `aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)`
+    #[inline]
+    pub fn moveaxis_intlist(self_: &Tensor, source: &[i64], destination: &[i64]) -> Result<Tensor> {
+        handles::MOVEAXIS_INTLIST.call((self_, source, destination))
+    }
+
+    /// `aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)`
+    #[inline]
+    pub fn moveaxis_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
+        handles::MOVEAXIS_INT.call((self_, source, destination))
     }
 
     /// `aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)`
@@ -809,6 +857,40 @@ pub mod redispatch {
         handles::CHUNK.redispatch(keyset, (self_, chunks, dim))
     }
 
+    /// `aten::tensor_split.sections`
+    #[inline]
+    pub fn tensor_split_sections(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        sections: &SymInt,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_SECTIONS.redispatch(keyset, (self_, sections, dim))
+    }
+
+    /// `aten::tensor_split.indices`
+    #[inline]
+    pub fn tensor_split_indices(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &[SymInt],
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_INDICES.redispatch(keyset, (self_, indices, dim))
+    }
+
+    /// `aten::tensor_split.tensor_indices_or_sections`
+    #[inline]
+    pub fn tensor_split_tensor_indices_or_sections(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        tensor_indices_or_sections: &Tensor,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::TENSOR_SPLIT_TENSOR_INDICES_OR_SECTIONS
+            .redispatch(keyset, (self_, tensor_indices_or_sections, dim))
+    }
+
     /// `aten::flatten.using_ints`
     #[inline]
     pub fn flatten_using_ints(
@@ -851,6 +933,28 @@ pub mod redispatch {
         destination: i64,
     ) -> Result<Tensor> {
         handles::MOVEDIM_INT.redispatch(keyset, (self_, source, destination))
+    }
+
+    /// `aten::moveaxis.intlist`
+    #[inline]
+    pub fn moveaxis_intlist(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        source: &[i64],
+        destination: &[i64],
+    ) -> Result<Tensor> {
+        handles::MOVEAXIS_INTLIST.redispatch(keyset, (self_, source, destination))
+    }
+
+    /// `aten::moveaxis.int`
+    #[inline]
+    pub fn moveaxis_int(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        source: i64,
+        destination: i64,
+    ) -> Result<Tensor> {
+        handles::MOVEAXIS_INT.redispatch(keyset, (self_, source, destination))
     }
 
     /// `aten::swapaxes`

@@ -1,7 +1,8 @@
 //! Meta functions of the `reduce` operators.
 
 use c10::{
-    check, check_index, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt, Tensor, TensorOptions,
+    check, check_index, check_not_implemented, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt,
+    Tensor, TensorOptions,
 };
 use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
 
@@ -43,6 +44,23 @@ pub fn sum_meta(
     dtype: Option<ScalarType>,
 ) -> Result<TensorIterator> {
     accumulate("sum", outs, self_, dim, keepdim, dtype)
+}
+
+/// `nansum`
+pub fn nansum_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<TensorIterator> {
+    check!(!self_.is_complex(), "nansum does not support complex inputs");
+    let dtype = accumulation_dtype(outs, self_, dtype);
+    let is_float = self_.is_floating_point();
+    check_not_implemented!(!(is_float && dtype.is_complex()), "\"nansum_cpu\" not implemented for '{dtype}'");
+    // As an integer NaN would be a number like others, so the kernel drops it before it converts.
+    let in_dtype = if is_float && dtype.is_integral(true) { ScalarType::Double } else { dtype };
+    make_reduction("nansum", outs, self_, dim, keepdim, in_dtype, &[dtype])
 }
 
 /// `prod` of all elements.

@@ -72,6 +72,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("randperm.generator_out", &["n, None, l[0]"]),
     ("sum.dim_IntList", &["f[n c h], {1}", "l[n c h], {0 -1}, true", "f[n c], None"]),
+    ("nansum", &["f[n c h], {1}", "f[n c], None, true, Long", "l[n c]"]),
     ("prod.dim_int", &["l[n c], 1"]),
     ("max.dim", &["f[n c], 1"]),
     ("min.dim", &["f[n c], 0, true"]),
@@ -122,6 +123,8 @@ const COMPOSITES: &[(&str, &[&str])] = &[
     ("unflatten.int", &["f[n 6], 1, {2 -1}"]),
     ("narrow", &["f[n c], 0, 1, 2", "f[h c], 0, m, 3"]),
     ("chunk", &["f[h c], 3"]),
+    ("tensor_split.sections", &["f[h c], 3", "f[n c], 3, 1"]),
+    ("tensor_split.indices", &["f[h c], {1 n}", "f[n c], {m -1}"]),
     ("stack", &["(f[n c] f[n c]), 1"]),
     ("movedim.int", &["f[n c h], 0, 2"]),
     (

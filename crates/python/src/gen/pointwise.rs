@@ -606,6 +606,50 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "copysign",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::copysign.Tensor"),
+                out: Some("aten::copysign.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::copysign.Scalar"),
+                out: Some("aten::copysign.Scalar_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "copysign_",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::copysign_.Tensor"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::copysign_.Scalar"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "cos",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {

@@ -252,6 +252,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "nansum",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::nansum"),
+            out: Some("aten::nansum.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "prod",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[

@@ -272,6 +272,28 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "moveaxis",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::moveaxis.int"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::moveaxis.intlist"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "movedim",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
@@ -298,13 +320,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
             Overload {
-                op: Some("aten::narrow"),
+                op: Some("aten::narrow.Tensor"),
                 out: None,
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
             Overload {
-                op: Some("aten::narrow.Tensor"),
+                op: Some("aten::narrow"),
                 out: None,
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
@@ -556,6 +578,34 @@ pub(super) static BINDINGS: &[Binding] = &[
             namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
             self_arg: Some(0),
         }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "tensor_split",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::tensor_split.tensor_indices_or_sections"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::tensor_split.sections"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::tensor_split.indices"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

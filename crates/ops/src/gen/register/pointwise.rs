@@ -178,6 +178,12 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::atan2(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
 ("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
+("aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
+("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
+("aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
 ("aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -348,6 +354,8 @@ static FMOD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchSt
 static MAXIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("maximum_kernel");
 static MINIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("minimum_kernel");
 static ATAN2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("atan2_kernel");
+static COPYSIGN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("copysign_kernel");
 static BITWISE_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_and_kernel");
 static BITWISE_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -691,6 +699,14 @@ fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Re
     outs.finish()
 }
 
+fn copysign_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+    let plan = meta::presets::binary_float_op(outs, "copysign", self_, other)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        COPYSIGN_KERNEL.get(key)?(&plan)?;
+    }
+    outs.finish()
+}
+
 fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_and", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
@@ -931,6 +947,7 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("ceil_kernel").missing(key, &CEIL_KERNEL));
     missing.extend(Serves::dense("clamp_kernel").missing(key, &CLAMP_KERNEL));
     missing.extend(Serves::dense("conj_physical_kernel").missing(key, &CONJ_PHYSICAL_KERNEL));
+    missing.extend(Serves::dense("copysign_kernel").missing(key, &COPYSIGN_KERNEL));
     missing.extend(Serves::dense("cos_kernel").missing(key, &COS_KERNEL));
     missing.extend(Serves::dense("div_floor_kernel").missing(key, &DIV_FLOOR_KERNEL));
     missing.extend(Serves::dense("div_mode_kernel").missing(key, &DIV_MODE_KERNEL));
@@ -2256,6 +2273,50 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             let mut outs = StructuredOutputs::out(&[out]);
             atan2_run(&mut outs, self_, other)?;
             Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "copysign.Tensor",
+        &handles::COPYSIGN_TENSOR,
+        Serves::dense_unchecked("copysign_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            copysign_tensor_run(&mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "copysign_.Tensor",
+        &handles::COPYSIGN__TENSOR,
+        Serves::dense_unchecked("copysign_kernel"),
+        |_, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            copysign_tensor_run(&mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "copysign.out",
+        &handles::COPYSIGN_OUT,
+        Serves::dense_unchecked("copysign_kernel"),
+        |_, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            copysign_tensor_run(&mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement("copysign.Scalar", &handles::COPYSIGN_SCALAR, EXPLICIT, |_, (self_, other)| {
+        composite::pointwise::copysign_scalar(self_, other)
+    })?;
+    registrar.implement("copysign_.Scalar", &handles::COPYSIGN__SCALAR, EXPLICIT, |_, (self_, other)| {
+        structured::write_inplace("copysign_", self_, &composite::pointwise::copysign_scalar(self_, other)?)
+    })?;
+    registrar.implement(
+        "copysign.Scalar_out",
+        &handles::COPYSIGN_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out("copysign", out, &composite::pointwise::copysign_scalar(self_, other)?)
         },
     )?;
     registrar.structured(

@@ -20,6 +20,8 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::sum(Tensor self, *, ScalarType? dtype=None) -> Tensor", &[]),
 ("aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &[]),
 ("aten::sum.IntList_out(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &[]),
+("aten::nansum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::sum_to_size(Tensor self, SymInt[] size) -> Tensor", &[]),
 ("aten::mean(Tensor self, *, ScalarType? dtype=None) -> Tensor", &[]),
 ("aten::mean.dtype_out(Tensor self, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -74,6 +76,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ];
 
 static SUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("sum_kernel");
+static NANSUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("nansum_kernel");
 static PROD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("prod_kernel");
 static MAX_DIM_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("max_dim_kernel");
@@ -106,6 +109,20 @@ fn sum_dim_intlist_run(
     let plan = meta::reduce::sum_meta(outs, self_, dim, keepdim, dtype)?;
     if let Some(key) = structured::kernel_key(outs)? {
         SUM_KERNEL.get(key)?(&plan)?;
+    }
+    outs.finish()
+}
+
+fn nansum_run(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+) -> Result<()> {
+    let plan = meta::reduce::nansum_meta(outs, self_, dim, keepdim, dtype)?;
+    if let Some(key) = structured::kernel_key(outs)? {
+        NANSUM_KERNEL.get(key)?(&plan)?;
     }
     outs.finish()
 }
@@ -323,6 +340,7 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("log_softmax_kernel").missing(key, &LOG_SOFTMAX_KERNEL));
     missing.extend(Serves::dense("max_dim_kernel").missing(key, &MAX_DIM_KERNEL));
     missing.extend(Serves::dense("min_dim_kernel").missing(key, &MIN_DIM_KERNEL));
+    missing.extend(Serves::dense("nansum_kernel").missing(key, &NANSUM_KERNEL));
     missing.extend(Serves::dense("prod_kernel").missing(key, &PROD_KERNEL));
     missing.extend(Serves::dense("softmax_backward_kernel").missing(key, &SOFTMAX_BACKWARD_KERNEL));
     missing.extend(Serves::dense("softmax_kernel").missing(key, &SOFTMAX_KERNEL));
@@ -351,6 +369,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "nansum",
+        &handles::NANSUM,
+        Serves::dense_unchecked("nansum_kernel"),
+        |_, (self_, dim, keepdim, dtype)| {
+            let mut outs = StructuredOutputs::functional(1);
+            nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "nansum.out",
+        &handles::NANSUM_OUT,
+        Serves::dense_unchecked("nansum_kernel"),
+        |_, (self_, dim, keepdim, dtype, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
             Ok(out.clone())
         },
     )?;

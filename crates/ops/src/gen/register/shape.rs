@@ -48,10 +48,15 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]", &[]),
 ("aten::split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]", &[]),
 ("aten::chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", &[]),
+("aten::tensor_split.sections(Tensor(a -> *) self, SymInt sections, int dim=0) -> Tensor(a)[]", &[]),
+("aten::tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", &[]),
+("aten::tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]", &[]),
 ("aten::flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", &[]),
 ("aten::unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", &[]),
 ("aten::movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", &[]),
 ("aten::movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)", &[]),
+("aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", &[]),
+("aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", &[]),
 ("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", &[]),
 ("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", &[]),
 ("aten::numpy_T(Tensor(a) self) -> Tensor(a)", &[]),
@@ -248,6 +253,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::shape::chunk(self_, chunks, dim)
     })?;
     registrar.implement_transparent(
+        "tensor_split.sections",
+        &handles::TENSOR_SPLIT_SECTIONS,
+        IMPLICIT,
+        |_, (self_, sections, dim)| composite::shape::tensor_split_sections(self_, sections, dim),
+    )?;
+    registrar.implement_transparent(
+        "tensor_split.indices",
+        &handles::TENSOR_SPLIT_INDICES,
+        IMPLICIT,
+        |_, (self_, indices, dim)| composite::shape::tensor_split_indices(self_, indices, dim),
+    )?;
+    registrar.implement_transparent(
+        "tensor_split.tensor_indices_or_sections",
+        &handles::TENSOR_SPLIT_TENSOR_INDICES_OR_SECTIONS,
+        IMPLICIT,
+        |_, (self_, tensor_indices_or_sections, dim)| {
+            composite::shape::tensor_split_tensor_indices_or_sections(self_, tensor_indices_or_sections, dim)
+        },
+    )?;
+    registrar.implement_transparent(
         "flatten.using_ints",
         &handles::FLATTEN_USING_INTS,
         IMPLICIT,
@@ -270,6 +295,18 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::MOVEDIM_INT,
         IMPLICIT,
         |_, (self_, source, destination)| composite::shape::movedim_int(self_, source, destination),
+    )?;
+    registrar.implement_transparent(
+        "moveaxis.intlist",
+        &handles::MOVEAXIS_INTLIST,
+        IMPLICIT,
+        |_, (self_, source, destination)| composite::shape::moveaxis_intlist(self_, source, destination),
+    )?;
+    registrar.implement_transparent(
+        "moveaxis.int",
+        &handles::MOVEAXIS_INT,
+        IMPLICIT,
+        |_, (self_, source, destination)| composite::shape::moveaxis_int(self_, source, destination),
     )?;
     registrar.implement_transparent(
         "swapaxes",

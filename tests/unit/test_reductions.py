@@ -1,0 +1,78 @@
+"""Reductions: dtypes, dimensions and derivatives."""
+
+import math
+
+import ptr
+import pytest
+from ptr.autograd.gradcheck import gradcheck, gradgradcheck
+
+NAN = math.nan
+
+
+def test_nansum_takes_nan_for_zero():
+    x = ptr.tensor([[1.0, NAN, 2.0], [NAN, NAN, NAN]])
+    assert x.nansum().item() == 3
+    assert x.nansum(0).tolist() == [1, 0, 2]
+    assert x.nansum((-1,), keepdim=True).tolist() == [[3], [0]]
+    assert x.nansum((0, 1), keepdim=True).tolist() == [[3]]
+    assert ptr.nansum(x, dim=None, keepdim=True).tolist() == [[3]]
+    assert ptr.nansum(x, dim=()).item() == 3
+    assert ptr.nansum(ptr.empty(0, 3), 0).tolist() == [0, 0, 0]
+    assert ptr.nansum(ptr.tensor(NAN), 0).item() == 0
+
+
+def test_nansum_keeps_infinities():
+    assert ptr.nansum(ptr.tensor([NAN, math.inf])).item() == math.inf
+    assert ptr.nansum(ptr.tensor([NAN, math.inf, -math.inf])).isnan()
+
+
+@pytest.mark.parametrize("dtype", [ptr.float16, ptr.bfloat16, ptr.float32, ptr.float64])
+def test_nansum_of_every_float(dtype):
+    x = ptr.ones(300, 40, dtype=dtype)
+    x[::3] = NAN
+    for result in (x.nansum(0), x.t().nansum(1), x.t().contiguous().nansum(-1)):
+        assert result.dtype == dtype and result.tolist() == [200] * 40
+    assert x.nansum(dtype=ptr.float64).item() == 8000
+
+
+def test_nansum_of_integers_is_their_sum():
+    assert ptr.nansum(ptr.tensor([True, True])).item() == 2
+    assert ptr.nansum(ptr.arange(4, dtype=ptr.int8)).dtype == ptr.int64
+    assert ptr.nansum(ptr.arange(4), dtype=ptr.float32).tolist() == 6
+    assert ptr.nansum(ptr.arange(4), dtype=ptr.complex64).tolist() == 6 + 0j
+
+
+@pytest.mark.parametrize("dtype", [ptr.float16, ptr.float32, ptr.float64])
+def test_nansum_drops_nan_before_it_converts_to_integers(dtype):
+    x = ptr.tensor([NAN, 2.5, 2.5], dtype=dtype)
+    assert x.nansum(dtype=ptr.int64).item() == 4
+    assert x.nansum(dtype=ptr.uint8).item() == 4
+    assert x[:1].nansum(dtype=ptr.bool).item() is False
+    out = ptr.empty((), dtype=ptr.int32)
+    assert ptr.nansum(x, 0, dtype=ptr.int32, out=out) is out and out.item() == 4
+
+
+def test_nansum_out_and_errors():
+    x = ptr.tensor([[1.0, NAN], [2.0, 3.0]])
+    out = ptr.empty(2, dtype=ptr.float64)
+    assert ptr.nansum(x, 1, out=out) is out and out.tolist() == [1, 5]
+    with pytest.raises(RuntimeError):
+        ptr.nansum(x, 1, dtype=ptr.float32, out=out)
+    with pytest.raises(RuntimeError, match="dim 0 appears multiple times"):
+        ptr.nansum(x, (0, 0))
+    with pytest.raises(IndexError):
+        ptr.nansum(x, 2)
+    with pytest.raises(RuntimeError, match="does not support complex inputs"):
+        ptr.nansum(x.to(ptr.complex64))
+    with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+        ptr.nansum(x, dtype=ptr.complex64)
+
+
+def test_the_gradient_of_nansum_is_zero_where_nan_was():
+    x = ptr.tensor([[1.0, NAN, 2.0], [NAN, NAN, NAN]], requires_grad=True)
+    x.nansum(1, dtype=ptr.float64).backward(ptr.tensor([2.0, 3.0]).double())
+    assert x.grad.dtype == ptr.float32 and x.grad.tolist() == [[2, 0, 2], [0, 0, 0]]
+    y = ptr.randn(2, 3, 4, dtype=ptr.float64).requires_grad_()
+    for arguments in ((), (1,), ((0, -1), True)):
+        assert gradcheck(lambda y, arguments=arguments: y.nansum(*arguments), y)
+        assert gradgradcheck(lambda y, arguments=arguments: (y * y).nansum(*arguments), y)
