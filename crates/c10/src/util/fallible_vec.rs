@@ -7,7 +7,7 @@ use super::error::{Error, Result};
 /// ```
 /// assert_eq!(c10::try_filled(7_u8, 3)?, [7, 7, 7]);
 /// assert!(c10::try_filled(0_u64, 1 << 60).is_err());
-/// # c10::Result::Ok(())
+/// # Ok::<(), c10::Error>(())
 /// ```
 pub fn try_filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
     try_from_fn(n, || value.clone())
