@@ -36,8 +36,18 @@ def typename(obj: Any) -> str:
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
     """Make a tensor over ``storage`` (a typed storage, which knows its dtype)."""
+    return _over_storage(storage, storage.dtype, storage_offset, size, stride)
+
+
+def _over_storage(storage: Any, dtype: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:
     untyped = getattr(storage, "_untyped_storage", storage)
-    return torch.empty((0,), dtype=storage.dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
+    return torch.empty((0,), dtype=dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
+
+
+def _with_autograd(tensor: torch.Tensor, requires_grad: bool, backward_hooks: Any) -> torch.Tensor:
+    tensor.requires_grad = requires_grad
+    tensor._backward_hooks = backward_hooks
+    return tensor
 
 
 def _rebuild_tensor_v2(
@@ -51,9 +61,7 @@ def _rebuild_tensor_v2(
 ) -> torch.Tensor:
     """Make a tensor with its autograd flag and hooks; the function named by pickled tensors."""
     tensor = _with_metadata(_rebuild_tensor(storage, storage_offset, size, stride), metadata)
-    tensor.requires_grad = requires_grad
-    tensor._backward_hooks = backward_hooks
-    return tensor
+    return _with_autograd(tensor, requires_grad, backward_hooks)
 
 
 def _with_metadata(tensor: torch.Tensor, metadata: Any) -> torch.Tensor:
@@ -76,12 +84,8 @@ def _rebuild_tensor_v3(
     metadata: Any = None,
 ) -> torch.Tensor:
     """Make a tensor over bytes; the function named by pickled tensors of dtypes without a storage class."""
-    untyped = getattr(storage, "_untyped_storage", storage)
-    tensor = torch.empty((0,), dtype=dtype, device=untyped.device).set_(untyped, storage_offset, size, stride)
-    tensor = _with_metadata(tensor, metadata)
-    tensor.requires_grad = requires_grad
-    tensor._backward_hooks = backward_hooks
-    return tensor
+    tensor = _with_metadata(_over_storage(storage, dtype, storage_offset, size, stride), metadata)
+    return _with_autograd(tensor, requires_grad, backward_hooks)
 
 
 def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> torch.Tensor:

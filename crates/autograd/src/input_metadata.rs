@@ -2,8 +2,8 @@
 //! the gradients that arrive, and to make zeros for those that do not.
 
 use c10::{
-    Device, DeviceType, DimVector, DispatchKey, Layout, Result, ScalarType, Stream, SymDimVector, SymInt,
-    Tensor,
+    Device, DeviceType, DimVector, DispatchKey, Layout, Result, ScalarType, SizeInt, Stream, SymDimVector,
+    SymInt, Tensor,
 };
 
 use crate::tensor_ops;
@@ -95,18 +95,7 @@ impl InputMetadata {
     pub fn is_same_shape(&self, grad: &Tensor) -> Result<bool> {
         match (&self.shape, grad.sizes()) {
             (Shape::Int(shape), Ok(sizes)) => Ok(shape.as_slice() == sizes),
-            _ => {
-                let (shape, sizes) = (self.sym_sizes(), grad.sym_sizes());
-                if shape.len() != sizes.len() {
-                    return Ok(false);
-                }
-                for (a, b) in shape.iter().zip(&sizes) {
-                    if !a.guard_eq(b)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
+            _ => SymInt::guard_same(&self.sym_sizes(), &grad.sym_sizes()),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use c10::{Device, Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, SymInt, Tensor};
+use c10::{Device, Layout, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
 use dispatch::Dispatcher;
 use ops::at;
 
@@ -77,25 +77,6 @@ pub(crate) fn has_as_strided() -> bool {
         DEFINED.store(true, Ordering::Relaxed);
     }
     defined
-}
-
-/// Sums over the dimensions that broadcasting added or stretched, so that the result has the given shape.
-pub(crate) fn sum_to(tensor: &Tensor, shape: &[SymInt]) -> Result<Tensor> {
-    let sizes = tensor.sym_sizes();
-    let lead = sizes.len() - shape.len();
-    let mut dims: Vec<i64> = (0..lead as i64).collect();
-    for (i, want) in shape.iter().enumerate() {
-        let size = &sizes[lead + i];
-        if want != size && want.is_one()? && !size.is_one()? {
-            dims.push((lead + i) as i64);
-        }
-    }
-    let summed =
-        if dims.is_empty() { tensor.clone() } else { at::sum_dim_intlist(tensor, Some(&dims), true, None)? };
-    if lead == 0 {
-        return Ok(summed);
-    }
-    at::view(&summed, shape)
 }
 
 /// `tensor.to(dtype)`

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use c10::{
-    check, get_channels_last_strides_2d, infer_broadcast_size, internal_assert, multiply_integers, Device,
-    DeviceType, DimVector, MemoryFormat, Result, SizeInt, SmallVec, Tensor, TensorOptions,
+    check, get_channels_last_strides_2d, infer_broadcast_size, internal_assert, multiply_integers,
+    order_dims, Device, DeviceType, DimOrder, DimVector, MemoryFormat, Result, SizeInt, SmallVec, Tensor,
+    TensorOptions,
 };
 
 use crate::compute_types::prefix;
@@ -16,9 +17,6 @@ use crate::operand::{check_in_storage, OperandInfo};
 use crate::reduce::{is_reduced, shape_from_dim_mask};
 use crate::resize::{resize_impl, resize_output};
 use crate::structured_outputs::StructuredOutputs;
-
-/// For each dimension of the iterator, the dimension of the broadcast shape it came from.
-type Permutation = SmallVec<[usize; 5]>;
 
 /// What all operands have in common, when nothing needs to be reordered.
 enum FastSetup {
@@ -67,7 +65,7 @@ impl TensorIterator {
         iter.compute_types(&config)?;
         if !iter.fast_set_up(&config, outs.as_deref_mut())? {
             iter.compute_strides(config.reduced_dims)?;
-            let perm = iter.reorder_dimensions(config.enforce_linear_iteration);
+            let perm = iter.reorder_dimensions(config.enforce_linear_iteration)?;
             iter.allocate_or_resize_outputs(&perm, outs)?;
             iter.coalesce_dimensions();
         }
@@ -285,31 +283,18 @@ impl TensorIterator {
 
     /// Orders the dimensions by stride, the fastest first (the reverse, for row-major tensors), and says which
     /// dimension of the broadcast shape each came from.
-    fn reorder_dimensions(&mut self, enforce_linear_iteration: bool) -> Permutation {
+    fn reorder_dimensions(&mut self, enforce_linear_iteration: bool) -> Result<DimOrder> {
         let ndim = self.shape.len();
-        let mut perm: Permutation = (0..ndim).rev().collect();
-        if ndim > 1 && !enforce_linear_iteration {
-            // Insertion sort, since the comparison can be undecided (all operands repeat along one of the two
-            // dimensions) and is then not transitive: an undecided pair is looked past.
-            for i in 1..ndim {
-                let mut moving = i;
-                for other in (0..i).rev() {
-                    match self.compare_dims(perm[other], perm[moving]) {
-                        Ordering::Greater => {
-                            perm.swap(other, moving);
-                            moving = other;
-                        }
-                        Ordering::Less => break,
-                        Ordering::Equal => {}
-                    }
-                }
-            }
-        }
+        let perm = if enforce_linear_iteration {
+            (0..ndim).rev().collect()
+        } else {
+            order_dims(ndim, |a, b| Ok(self.compare_dims(a, b)))?
+        };
         self.shape = perm.iter().map(|&dim| self.shape[dim]).collect();
         for op in self.operands.iter_mut().filter(|op| !op.stride_bytes.is_empty()) {
             op.stride_bytes = perm.iter().map(|&dim| op.stride_bytes[dim]).collect();
         }
-        perm
+        Ok(perm)
     }
 
     /// Whether `dim0` belongs before (`Less`) or after `dim1`, by the first operand that can tell.

@@ -13,16 +13,7 @@ fn has_sizes<I: SizeInt>(tensor: &Tensor, sizes: &[I]) -> Result<bool> {
     if let Some(sizes) = I::as_ints(sizes).filter(|_| !tensor.has_symbolic_sizes_strides()) {
         return Ok(tensor.sizes()? == sizes);
     }
-    let own = tensor.sym_sizes();
-    if own.len() != sizes.len() {
-        return Ok(false);
-    }
-    for (own, size) in own.iter().zip(sizes) {
-        if !own.guard_eq(&size.to_sym())? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    SymInt::guard_same(&tensor.sym_sizes(), &I::to_sym_slice(sizes))
 }
 
 /// Gives `out` the wanted sizes if it has others (row-major, growing its storage if needed), and says whether it

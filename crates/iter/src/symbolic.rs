@@ -7,8 +7,9 @@
 use std::cmp::Ordering;
 
 use c10::{
-    check, get_channels_last_strides_2d, infer_broadcast_size, internal_assert, Device, DeviceType,
-    DimVector, MemoryFormat, Result, ScalarType, SizeInt, SmallVec, SymDimVector, SymInt, Tensor,
+    check, get_channels_last_strides_2d, infer_broadcast_size, internal_assert, order_dims, strides_in_order,
+    Device, DeviceType, DimVector, MemoryFormat, Result, ScalarType, SizeInt, SmallVec, SymDimVector, SymInt,
+    Tensor,
 };
 
 use crate::config::TensorIteratorConfig;
@@ -109,7 +110,7 @@ impl TensorIterator {
             let Some(tensor) = &op.tensor else { continue };
             let sizes = tensor.sym_sizes();
             if config.resize_outputs && !op.is_read_write {
-                op.will_resize = !guard_same(&sizes, shape)?;
+                op.will_resize = !SymInt::guard_same(&sizes, shape)?;
                 continue;
             }
             check!(
@@ -162,19 +163,6 @@ fn stretches(a: &[SymInt], b: &[SymInt]) -> Result<bool> {
     Ok(false)
 }
 
-/// Decides whether two lists are equal.
-fn guard_same(a: &[SymInt], b: &[SymInt]) -> Result<bool> {
-    if a.len() != b.len() {
-        return Ok(false);
-    }
-    for (a, b) in a.iter().zip(b) {
-        if !a.guard_eq(b)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 /// The strides of all operands, if they are the same and leave no gaps.
 fn common_dense_strides(operands: &[&Tensor]) -> Result<Option<SymDimVector>> {
     let mut common: Option<SymDimVector> = None;
@@ -185,7 +173,7 @@ fn common_dense_strides(operands: &[&Tensor]) -> Result<Option<SymDimVector>> {
         let strides = tensor.sym_strides();
         match &common {
             None => common = Some(strides),
-            Some(first) if !guard_same(first, &strides)? => return Ok(None),
+            Some(first) if !SymInt::guard_same(first, &strides)? => return Ok(None),
             Some(_) => {}
         }
     }
@@ -197,31 +185,11 @@ fn dense_in_order_of(shape: &[SymInt], operands: &[&Tensor]) -> Result<SymDimVec
     let ndim = shape.len();
     let strides =
         operands.iter().map(|tensor| strides_over(shape, tensor)).collect::<Result<Vec<SymDimVector>>>()?;
-    // Fastest first; see `reorder_dimensions` for the sort.
-    let mut order: SmallVec<[usize; 5]> = (0..ndim).rev().collect();
-    for i in 1..ndim {
-        let mut moving = i;
-        for other in (0..i).rev() {
-            match compare_dims(shape, &strides, order[other], order[moving])? {
-                Ordering::Greater => {
-                    order.swap(other, moving);
-                    moving = other;
-                }
-                Ordering::Less => break,
-                Ordering::Equal => {}
-            }
-        }
-    }
+    let order = order_dims(ndim, |a, b| compare_dims(shape, &strides, a, b))?;
     if order.iter().copied().eq((0..ndim).rev()) {
         return Ok(SymDimVector::new());
     }
-    let mut dense = SymDimVector::from_elem(SymInt::ZERO, ndim);
-    let mut stride = SymInt::ONE;
-    for dim in order {
-        let next = stride.stride_mul(&SizeInt::sym_max(&shape[dim], &SymInt::ONE)?)?;
-        dense[dim] = std::mem::replace(&mut stride, next);
-    }
-    Ok(dense)
+    strides_in_order(shape, order.into_iter())
 }
 
 /// A tensor's strides over the shape it broadcasts to; 0 where it repeats.

@@ -40,16 +40,7 @@ pub fn same_sizes(a: &Tensor, b: &Tensor) -> Result<bool> {
     if !a.has_symbolic_sizes_strides() && !b.has_symbolic_sizes_strides() {
         return Ok(a.sizes()? == b.sizes()?);
     }
-    let (a, b) = (a.sym_sizes(), b.sym_sizes());
-    if a.len() != b.len() {
-        return Ok(false);
-    }
-    for (a, b) in a.iter().zip(&b) {
-        if !a.guard_eq(b)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    SymInt::guard_same(&a.sym_sizes(), &b.sym_sizes())
 }
 
 /// Whether two tensors are expected to have the same sizes.

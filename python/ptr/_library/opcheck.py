@@ -67,14 +67,18 @@ class OpCheckError(Exception):
     """Raised when an operator breaks a promise of its registrations."""
 
 
-def _copy_arguments(values: Any) -> Any:
+def _map_tensors(function: Any, values: Any) -> Any:
     if isinstance(values, _C.Tensor):
-        return values.detach().clone().requires_grad_(values.requires_grad)
+        return function(values)
     if isinstance(values, (list, tuple)):
-        return type(values)(_copy_arguments(v) for v in values)
+        return type(values)(_map_tensors(function, v) for v in values)
     if isinstance(values, dict):
-        return {k: _copy_arguments(v) for k, v in values.items()}
+        return {k: _map_tensors(function, v) for k, v in values.items()}
     return values
+
+
+def _copy_arguments(values: Any) -> Any:
+    return _map_tensors(lambda t: t.detach().clone().requires_grad_(t.requires_grad), values)
 
 
 def _check_schema(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -123,13 +127,7 @@ def _check_autograd_registration(overload: Any, args: tuple[Any, ...], kwargs: d
 
 
 def _to_meta(values: Any) -> Any:
-    if isinstance(values, _C.Tensor):
-        return values.detach().to("meta")
-    if isinstance(values, (list, tuple)):
-        return type(values)(_to_meta(v) for v in values)
-    if isinstance(values, dict):
-        return {k: _to_meta(v) for k, v in values.items()}
-    return values
+    return _map_tensors(lambda t: t.detach().to("meta"), values)
 
 
 def _check_fake(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -108,7 +108,8 @@ def _value_types(code: str) -> list[str]:
 
 
 def _source(operator: Operator) -> str:
-    return str(operator.location)
+    # Without the line: a new entry would rewrite those of all that follow it.
+    return operator.location.file
 
 
 def _entry(function: Function, spec: DerivativeSpec, body: str) -> str:

@@ -3,6 +3,7 @@
 use c10::{bail, Result, Tensor};
 
 use crate::edge::{Edge, VariableList};
+use crate::formulas::sum_to;
 use crate::input_metadata::{format_sizes, InputMetadata};
 use crate::tensor_ops;
 
@@ -63,7 +64,7 @@ fn repair(i: usize, grad: &Tensor, metadata: &InputMetadata, what: &dyn Fn() -> 
                 metadata.shape_as_string()
             );
         }
-        grad = tensor_ops::sum_to(&grad, &metadata.sym_sizes())?;
+        grad = sum_to(&grad, &metadata.sym_sizes())?;
     }
     let (want, got) = (metadata.dtype(), grad.scalar_type());
     if want != got {

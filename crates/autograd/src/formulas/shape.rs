@@ -1,29 +1,21 @@
 //! Derivatives of views, concatenation and broadcasting.
 
 use c10::{
-    bail, maybe_wrap_dim, Result, Scalar, ScalarType, SizeInt, SmallVec, SymDimVector, SymInt, Tensor,
-    TensorOptions,
+    bail, maybe_wrap_dim, order_by_stride, sym_min_storage_size, Result, Scalar, ScalarType, SizeInt,
+    SymDimVector, SymInt, Tensor, TensorOptions,
 };
 use ops::at;
 
 use super::pointwise::handle_r_to_c;
-use crate::tensor_ops;
-
 const ONE: Scalar = Scalar::Int(1);
 
 /// Sums what broadcasting had repeated, so that the result has the given sizes.
 pub fn sum_to(grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
-    tensor_ops::sum_to(grad, sizes)
+    ops::composite::reduce::sum_to(grad, sizes)
 }
 
 /// `squeeze`
 pub fn unsqueeze_to(grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
-    at::reshape(grad, sizes)
-}
-
-/// `squeeze.dim` and `squeeze.dims`
-pub fn unsqueeze_dims_to(grad: &Tensor, dims: &[i64], sizes: &[SymInt]) -> Result<Tensor> {
-    let _ = dims;
     at::reshape(grad, sizes)
 }
 
@@ -38,9 +30,8 @@ pub fn permute_backwards(grad: &Tensor, dims: &[i64]) -> Result<Tensor> {
 }
 
 /// The start of a slice, its default spelled out.
-pub fn slice_start(start: Option<&SymInt>, sizes: &[SymInt], dim: i64) -> Result<SymInt> {
-    let _ = (sizes, dim);
-    Ok(start.cloned().unwrap_or_else(|| SymInt::from(0)))
+pub fn slice_start(start: Option<&SymInt>) -> SymInt {
+    start.cloned().unwrap_or(SymInt::ZERO)
 }
 
 /// The end of a slice, its default spelled out.
@@ -187,26 +178,13 @@ struct Geometry {
 impl Geometry {
     /// One past the largest offset that the geometry reaches.
     fn min_storage_size(&self, offset: &SymInt) -> Result<SymInt> {
-        let mut size = offset.sym_add(&SymInt::ONE)?;
-        for (length, stride) in self.sizes.iter().zip(&self.strides) {
-            size = size.sym_add(&length.sym_sub(&SymInt::ONE)?.sym_mul(stride)?)?;
-        }
-        Ok(size)
+        sym_min_storage_size(&self.sizes, &self.strides, offset)
     }
 
     /// Whether two places may be one element of memory. May say yes when the answer is no.
     fn maybe_overlaps(&self) -> Result<bool> {
-        // By stride, the smallest first.
-        let mut order: SmallVec<[usize; 5]> = SmallVec::new();
-        for dim in 0..self.sizes.len() {
-            let mut place = order.len();
-            while place > 0 && self.strides[dim].guard_lt(&self.strides[order[place - 1]])? {
-                place -= 1;
-            }
-            order.insert(place, dim);
-        }
         let mut reach = SymInt::ZERO;
-        for dim in order {
+        for dim in order_by_stride(&self.strides, 0..self.sizes.len())? {
             let (size, stride) = (&self.sizes[dim], &self.strides[dim]);
             if stride.guard_le(&reach)? {
                 return Ok(true);

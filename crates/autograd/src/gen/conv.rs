@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::convolution",
         node_name: "ConvolutionBackward0",
-        source: "conv.yaml:10",
+        source: "conv.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -38,7 +38,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::convolution_backward",
         node_name: "ConvolutionBackwardBackward0",
-        source: "conv.yaml:16",
+        source: "conv.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conv_forward",
         node_name: "",
-        source: "conv.yaml:22",
+        source: "conv.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -68,7 +68,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conv_input_backward",
         node_name: "",
-        source: "conv.yaml:28",
+        source: "conv.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -78,7 +78,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conv_weight_backward",
         node_name: "",
-        source: "conv.yaml:35",
+        source: "conv.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

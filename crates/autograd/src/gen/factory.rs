@@ -17,7 +17,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::empty_like",
         node_name: "",
-        source: "factory.yaml:13",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -27,7 +27,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty",
         node_name: "",
-        source: "factory.yaml:18",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -37,7 +37,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_empty_strided",
         node_name: "",
-        source: "factory.yaml:23",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -47,7 +47,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zeros_like",
         node_name: "",
-        source: "factory.yaml:30",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -57,7 +57,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_zeros",
         node_name: "",
-        source: "factory.yaml:34",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -67,7 +67,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ones_like",
         node_name: "",
-        source: "factory.yaml:40",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -77,7 +77,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_ones",
         node_name: "",
-        source: "factory.yaml:44",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -87,7 +87,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::full_like",
         node_name: "",
-        source: "factory.yaml:50",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -97,7 +97,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::new_full",
         node_name: "",
-        source: "factory.yaml:54",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -107,7 +107,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Tensor_Tensor",
         node_name: "",
-        source: "factory.yaml:75",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -117,7 +117,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Tensor_Scalar",
         node_name: "",
-        source: "factory.yaml:78",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -127,7 +127,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::linspace.Scalar_Tensor",
         node_name: "",
-        source: "factory.yaml:81",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -137,7 +137,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copy_",
         node_name: "CopyBackwards",
-        source: "factory.yaml:93",
+        source: "factory.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b10 },
@@ -150,7 +150,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_copy_from",
         node_name: "",
-        source: "factory.yaml:102",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -160,7 +160,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clone",
         node_name: "CloneBackward0",
-        source: "factory.yaml:106",
+        source: "factory.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -170,7 +170,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_to_copy",
         node_name: "ToCopyBackward0",
-        source: "factory.yaml:116",
+        source: "factory.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -180,7 +180,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::resize_",
         node_name: "",
-        source: "factory.yaml:140",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -190,7 +190,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Storage_storage_offset",
         node_name: "SetBackward0",
-        source: "factory.yaml:146",
+        source: "factory.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -200,7 +200,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
         node_name: "SetBackward1",
-        source: "factory.yaml:152",
+        source: "factory.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -210,7 +210,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
-        source: "factory.yaml:163",
+        source: "factory.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

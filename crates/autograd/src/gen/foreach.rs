@@ -15,7 +15,7 @@ use super::no_gradient;
 pub(super) static ENTRIES: &[DerivativeEntry] = &[DerivativeEntry {
     op: "aten::_fused_sgd_",
     node_name: "",
-    source: "foreach.yaml:20",
+    source: "foreach.yaml",
     differentiable: &[],
     saved: &[],
     output_differentiability: &[],

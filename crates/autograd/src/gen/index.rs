@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index.Tensor",
         node_name: "IndexBackward0",
-        source: "index.yaml:3",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -32,7 +32,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:14",
+        source: "index.yaml",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -47,7 +47,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_put_",
         node_name: "IndexPutBackward0",
-        source: "index.yaml:20",
+        source: "index.yaml",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -62,7 +62,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_index_put_impl_",
         node_name: "IndexPutImplBackward0",
-        source: "index.yaml:27",
+        source: "index.yaml",
         differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -77,7 +77,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_select",
         node_name: "IndexSelectBackward0",
-        source: "index.yaml:38",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -91,7 +91,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:46",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -106,7 +106,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::index_add_",
         node_name: "IndexAddBackward0",
-        source: "index.yaml:46",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -121,7 +121,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gather",
         node_name: "GatherBackward0",
-        source: "index.yaml:56",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:65",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -146,7 +146,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.src",
         node_name: "ScatterBackward0",
-        source: "index.yaml:65",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -156,7 +156,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:75",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -166,7 +166,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_.value",
         node_name: "ScatterBackward1",
-        source: "index.yaml:75",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -176,7 +176,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:85",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -186,7 +186,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::scatter_add_",
         node_name: "ScatterAddBackward0",
-        source: "index.yaml:85",
+        source: "index.yaml",
         differentiable: &[0, 3],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -196,7 +196,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:95",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -206,7 +206,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill_.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:103",
+        source: "index.yaml",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -216,7 +216,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Scalar",
         node_name: "MaskedFillBackward0",
-        source: "index.yaml:111",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -226,7 +226,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_fill.Tensor",
         node_name: "MaskedFillBackward1",
-        source: "index.yaml:118",
+        source: "index.yaml",
         differentiable: &[0, 2],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -236,7 +236,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::masked_select",
         node_name: "MaskedSelectBackward0",
-        source: "index.yaml:126",
+        source: "index.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -249,7 +249,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nonzero",
         node_name: "",
-        source: "index.yaml:135",
+        source: "index.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],

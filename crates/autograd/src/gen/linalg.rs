@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mm",
         node_name: "MmBackward0",
-        source: "linalg.yaml:3",
+        source: "linalg.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -33,7 +33,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addmm",
         node_name: "AddmmBackward0",
-        source: "linalg.yaml:9",
+        source: "linalg.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -53,7 +53,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addmm_",
         node_name: "AddmmBackward0",
-        source: "linalg.yaml:9",
+        source: "linalg.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -73,7 +73,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bmm",
         node_name: "BmmBackward0",
-        source: "linalg.yaml:19",
+        source: "linalg.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -83,7 +83,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::baddbmm",
         node_name: "BaddbmmBackward0",
-        source: "linalg.yaml:25",
+        source: "linalg.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -99,7 +99,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::baddbmm_",
         node_name: "BaddbmmBackward0",
-        source: "linalg.yaml:25",
+        source: "linalg.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -115,7 +115,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mv",
         node_name: "MvBackward0",
-        source: "linalg.yaml:35",
+        source: "linalg.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -125,7 +125,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::dot",
         node_name: "DotBackward0",
-        source: "linalg.yaml:41",
+        source: "linalg.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],

@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nll_loss_forward",
         node_name: "NllLossBackward0",
-        source: "loss.yaml:3",
+        source: "loss.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -33,7 +33,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nll_loss_backward",
         node_name: "NllLossBackwardBackward0",
-        source: "loss.yaml:11",
+        source: "loss.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b1 },
@@ -48,7 +48,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mse_loss",
         node_name: "MseLossBackward0",
-        source: "loss.yaml:32",
+        source: "loss.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -62,7 +62,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mse_loss_backward",
         node_name: "MseLossBackwardBackward0",
-        source: "loss.yaml:40",
+        source: "loss.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },

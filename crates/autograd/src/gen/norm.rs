@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_layer_norm",
         node_name: "NativeLayerNormBackward0",
-        source: "norm.yaml:5",
+        source: "norm.yaml",
         differentiable: &[0, 2, 3],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -33,7 +33,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_layer_norm_backward",
         node_name: "NativeLayerNormBackwardBackward0",
-        source: "norm.yaml:12",
+        source: "norm.yaml",
         differentiable: &[0, 1, 3, 4, 5, 6],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b10011 },

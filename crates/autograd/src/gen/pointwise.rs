@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::abs",
         node_name: "AbsBackward0",
-        source: "pointwise.yaml:6",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -28,7 +28,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::abs_",
         node_name: "AbsBackward0",
-        source: "pointwise.yaml:6",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -38,7 +38,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::neg",
         node_name: "NegBackward0",
-        source: "pointwise.yaml:12",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -48,7 +48,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::neg_",
         node_name: "NegBackward0",
-        source: "pointwise.yaml:12",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::exp",
         node_name: "ExpBackward0",
-        source: "pointwise.yaml:23",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -68,7 +68,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::exp_",
         node_name: "ExpBackward0",
-        source: "pointwise.yaml:23",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -78,7 +78,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::expm1",
         node_name: "Expm1Backward0",
-        source: "pointwise.yaml:28",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -88,7 +88,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::expm1_",
         node_name: "Expm1Backward0",
-        source: "pointwise.yaml:28",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -98,7 +98,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::log",
         node_name: "LogBackward0",
-        source: "pointwise.yaml:33",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -108,7 +108,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::log_",
         node_name: "LogBackward0",
-        source: "pointwise.yaml:33",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -118,7 +118,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::log1p",
         node_name: "Log1PBackward0",
-        source: "pointwise.yaml:38",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -128,7 +128,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::log1p_",
         node_name: "Log1PBackward0",
-        source: "pointwise.yaml:38",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -138,7 +138,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sqrt",
         node_name: "SqrtBackward0",
-        source: "pointwise.yaml:43",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -148,7 +148,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sqrt_",
         node_name: "SqrtBackward0",
-        source: "pointwise.yaml:43",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -158,7 +158,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsqrt",
         node_name: "RsqrtBackward0",
-        source: "pointwise.yaml:48",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -168,7 +168,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsqrt_",
         node_name: "RsqrtBackward0",
-        source: "pointwise.yaml:48",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -178,7 +178,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sin",
         node_name: "SinBackward0",
-        source: "pointwise.yaml:53",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -188,7 +188,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sin_",
         node_name: "SinBackward0",
-        source: "pointwise.yaml:53",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -198,7 +198,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cos",
         node_name: "CosBackward0",
-        source: "pointwise.yaml:58",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -208,7 +208,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cos_",
         node_name: "CosBackward0",
-        source: "pointwise.yaml:58",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -218,7 +218,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh",
         node_name: "TanhBackward0",
-        source: "pointwise.yaml:63",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -228,7 +228,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_",
         node_name: "TanhBackward0",
-        source: "pointwise.yaml:63",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -238,7 +238,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid",
         node_name: "SigmoidBackward0",
-        source: "pointwise.yaml:68",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -248,7 +248,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_",
         node_name: "SigmoidBackward0",
-        source: "pointwise.yaml:68",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -258,7 +258,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::relu",
         node_name: "ReluBackward0",
-        source: "pointwise.yaml:73",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -268,7 +268,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::relu_",
         node_name: "ReluBackward0",
-        source: "pointwise.yaml:73",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -278,7 +278,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::reciprocal",
         node_name: "ReciprocalBackward0",
-        source: "pointwise.yaml:78",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -288,7 +288,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::reciprocal_",
         node_name: "ReciprocalBackward0",
-        source: "pointwise.yaml:78",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -298,7 +298,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor",
         node_name: "FloorBackward0",
-        source: "pointwise.yaml:86",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -308,7 +308,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_",
         node_name: "FloorBackward0",
-        source: "pointwise.yaml:86",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -318,7 +318,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ceil",
         node_name: "CeilBackward0",
-        source: "pointwise.yaml:90",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -328,7 +328,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ceil_",
         node_name: "CeilBackward0",
-        source: "pointwise.yaml:90",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -338,7 +338,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::trunc",
         node_name: "TruncBackward0",
-        source: "pointwise.yaml:94",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -348,7 +348,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::trunc_",
         node_name: "TruncBackward0",
-        source: "pointwise.yaml:94",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -358,7 +358,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::round",
         node_name: "RoundBackward0",
-        source: "pointwise.yaml:98",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -368,7 +368,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::round_",
         node_name: "RoundBackward0",
-        source: "pointwise.yaml:98",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -378,7 +378,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::round.decimals",
         node_name: "RoundBackward1",
-        source: "pointwise.yaml:102",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -388,7 +388,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::round_.decimals",
         node_name: "RoundBackward1",
-        source: "pointwise.yaml:102",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -398,7 +398,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sign",
         node_name: "SignBackward0",
-        source: "pointwise.yaml:107",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -408,7 +408,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sign_",
         node_name: "SignBackward0",
-        source: "pointwise.yaml:107",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -418,7 +418,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sgn",
         node_name: "SgnBackward0",
-        source: "pointwise.yaml:111",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -428,7 +428,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sgn_",
         node_name: "SgnBackward0",
-        source: "pointwise.yaml:111",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -438,7 +438,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_not",
         node_name: "",
-        source: "pointwise.yaml:114",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -448,7 +448,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_not_",
         node_name: "BitwiseNotBackward0",
-        source: "pointwise.yaml:114",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -458,7 +458,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_not",
         node_name: "",
-        source: "pointwise.yaml:117",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -468,7 +468,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_not_",
         node_name: "LogicalNotBackward0",
-        source: "pointwise.yaml:117",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -478,7 +478,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::conj_physical",
         node_name: "ConjPhysicalBackward0",
-        source: "pointwise.yaml:120",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -488,7 +488,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::conj_physical_",
         node_name: "ConjPhysicalBackward0",
-        source: "pointwise.yaml:120",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -498,7 +498,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::isnan",
         node_name: "",
-        source: "pointwise.yaml:124",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -508,7 +508,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::isinf",
         node_name: "",
-        source: "pointwise.yaml:128",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -518,7 +518,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add.Tensor",
         node_name: "AddBackward0",
-        source: "pointwise.yaml:137",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -532,7 +532,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add_.Tensor",
         node_name: "AddBackward0",
-        source: "pointwise.yaml:137",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -546,7 +546,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add.Scalar",
         node_name: "AddBackward1",
-        source: "pointwise.yaml:143",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -556,7 +556,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::add_.Scalar",
         node_name: "AddBackward1",
-        source: "pointwise.yaml:143",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -566,7 +566,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:149",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -580,7 +580,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Tensor",
         node_name: "SubBackward0",
-        source: "pointwise.yaml:149",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -594,7 +594,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:155",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -604,7 +604,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sub_.Scalar",
         node_name: "SubBackward1",
-        source: "pointwise.yaml:155",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -614,7 +614,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:164",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -629,7 +629,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Tensor",
         node_name: "MulBackward0",
-        source: "pointwise.yaml:164",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -644,7 +644,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:170",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -657,7 +657,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mul_.Scalar",
         node_name: "MulBackward1",
-        source: "pointwise.yaml:170",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -670,7 +670,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:179",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -684,7 +684,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor",
         node_name: "DivBackward0",
-        source: "pointwise.yaml:179",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -698,7 +698,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:186",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -711,7 +711,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar",
         node_name: "DivBackward1",
-        source: "pointwise.yaml:186",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -724,7 +724,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:192",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -739,7 +739,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Tensor_mode",
         node_name: "DivBackward2",
-        source: "pointwise.yaml:192",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -754,7 +754,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:200",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -768,7 +768,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::div_.Scalar_mode",
         node_name: "DivBackward3",
-        source: "pointwise.yaml:200",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -782,7 +782,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:215",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -792,7 +792,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::floor_divide_.Tensor",
         node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml:215",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -802,7 +802,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Tensor",
         node_name: "RsubBackward0",
-        source: "pointwise.yaml:227",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -816,7 +816,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rsub.Scalar",
         node_name: "RsubBackward1",
-        source: "pointwise.yaml:233",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -829,7 +829,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:237",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -839,7 +839,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Scalar",
         node_name: "PowBackward0",
-        source: "pointwise.yaml:237",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -849,7 +849,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Tensor_Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:243",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -863,7 +863,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow_.Tensor",
         node_name: "PowBackward1",
-        source: "pointwise.yaml:250",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -877,7 +877,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::pow.Scalar",
         node_name: "PowBackward2",
-        source: "pointwise.yaml:257",
+        source: "pointwise.yaml",
         differentiable: &[1],
         saved: &[
             SavedArg::Value { arg: 0 },
@@ -891,7 +891,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:262",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -901,7 +901,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Scalar",
         node_name: "RemainderBackward0",
-        source: "pointwise.yaml:262",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -911,7 +911,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:266",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -921,7 +921,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder_.Tensor",
         node_name: "RemainderBackward1",
-        source: "pointwise.yaml:266",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -931,7 +931,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::remainder.Scalar_Tensor",
         node_name: "RemainderBackward2",
-        source: "pointwise.yaml:272",
+        source: "pointwise.yaml",
         differentiable: &[1],
         saved: &[SavedArg::Value { arg: 0 }, SavedArg::Input { arg: 1, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -941,7 +941,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:276",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -951,7 +951,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Scalar",
         node_name: "FmodBackward0",
-        source: "pointwise.yaml:276",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -961,7 +961,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:280",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -971,7 +971,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fmod_.Tensor",
         node_name: "FmodBackward1",
-        source: "pointwise.yaml:280",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b10 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -981,7 +981,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::maximum",
         node_name: "MaximumBackward0",
-        source: "pointwise.yaml:286",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -991,7 +991,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::minimum",
         node_name: "MinimumBackward0",
-        source: "pointwise.yaml:292",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -1001,7 +1001,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -1011,7 +1011,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::atan2_",
         node_name: "Atan2Backward0",
-        source: "pointwise.yaml:306",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
         output_differentiability: &[],
@@ -1021,7 +1021,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copysign.Tensor",
         node_name: "CopysignBackward0",
-        source: "pointwise.yaml:309",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -1031,7 +1031,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copysign_.Tensor",
         node_name: "CopysignBackward0",
-        source: "pointwise.yaml:309",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -1041,7 +1041,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copysign.Scalar",
         node_name: "CopysignBackward1",
-        source: "pointwise.yaml:314",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -1051,7 +1051,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::copysign_.Scalar",
         node_name: "CopysignBackward1",
-        source: "pointwise.yaml:314",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -1061,7 +1061,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Tensor",
         node_name: "",
-        source: "pointwise.yaml:320",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1071,7 +1071,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Tensor",
         node_name: "BitwiseAndBackward0",
-        source: "pointwise.yaml:320",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1081,7 +1081,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar",
         node_name: "",
-        source: "pointwise.yaml:324",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1091,7 +1091,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and_.Scalar",
         node_name: "BitwiseAndBackward1",
-        source: "pointwise.yaml:324",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1101,7 +1101,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_and.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:327",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1111,7 +1111,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Tensor",
         node_name: "",
-        source: "pointwise.yaml:331",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1121,7 +1121,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Tensor",
         node_name: "BitwiseOrBackward0",
-        source: "pointwise.yaml:331",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1131,7 +1131,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar",
         node_name: "",
-        source: "pointwise.yaml:335",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1141,7 +1141,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or_.Scalar",
         node_name: "BitwiseOrBackward1",
-        source: "pointwise.yaml:335",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1151,7 +1151,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_or.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:338",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1161,7 +1161,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Tensor",
         node_name: "",
-        source: "pointwise.yaml:342",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1171,7 +1171,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Tensor",
         node_name: "BitwiseXorBackward0",
-        source: "pointwise.yaml:342",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1181,7 +1181,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar",
         node_name: "",
-        source: "pointwise.yaml:346",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1191,7 +1191,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor_.Scalar",
         node_name: "BitwiseXorBackward1",
-        source: "pointwise.yaml:346",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1201,7 +1201,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar_Tensor",
         node_name: "",
-        source: "pointwise.yaml:349",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1211,7 +1211,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and",
         node_name: "",
-        source: "pointwise.yaml:377",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1221,7 +1221,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_and_",
         node_name: "LogicalAndBackward0",
-        source: "pointwise.yaml:377",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1231,7 +1231,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or",
         node_name: "",
-        source: "pointwise.yaml:380",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1241,7 +1241,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_or_",
         node_name: "LogicalOrBackward0",
-        source: "pointwise.yaml:380",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1251,7 +1251,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor",
         node_name: "",
-        source: "pointwise.yaml:383",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1261,7 +1261,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::logical_xor_",
         node_name: "LogicalXorBackward0",
-        source: "pointwise.yaml:383",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1271,7 +1271,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Tensor",
         node_name: "",
-        source: "pointwise.yaml:388",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1281,7 +1281,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Tensor",
         node_name: "EqBackward0",
-        source: "pointwise.yaml:388",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1291,7 +1291,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq.Scalar",
         node_name: "",
-        source: "pointwise.yaml:392",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1301,7 +1301,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::eq_.Scalar",
         node_name: "EqBackward1",
-        source: "pointwise.yaml:392",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1311,7 +1311,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Tensor",
         node_name: "",
-        source: "pointwise.yaml:395",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1321,7 +1321,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Tensor",
         node_name: "NeBackward0",
-        source: "pointwise.yaml:395",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1331,7 +1331,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne.Scalar",
         node_name: "",
-        source: "pointwise.yaml:399",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1341,7 +1341,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ne_.Scalar",
         node_name: "NeBackward1",
-        source: "pointwise.yaml:399",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1351,7 +1351,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:402",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1361,7 +1361,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Tensor",
         node_name: "LtBackward0",
-        source: "pointwise.yaml:402",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1371,7 +1371,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:406",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1381,7 +1381,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lt_.Scalar",
         node_name: "LtBackward1",
-        source: "pointwise.yaml:406",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1391,7 +1391,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Tensor",
         node_name: "",
-        source: "pointwise.yaml:409",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1401,7 +1401,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Tensor",
         node_name: "LeBackward0",
-        source: "pointwise.yaml:409",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1411,7 +1411,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le.Scalar",
         node_name: "",
-        source: "pointwise.yaml:413",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1421,7 +1421,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::le_.Scalar",
         node_name: "LeBackward1",
-        source: "pointwise.yaml:413",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1431,7 +1431,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Tensor",
         node_name: "",
-        source: "pointwise.yaml:416",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1441,7 +1441,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Tensor",
         node_name: "GtBackward0",
-        source: "pointwise.yaml:416",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1451,7 +1451,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt.Scalar",
         node_name: "",
-        source: "pointwise.yaml:420",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1461,7 +1461,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::gt_.Scalar",
         node_name: "GtBackward1",
-        source: "pointwise.yaml:420",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1471,7 +1471,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Tensor",
         node_name: "",
-        source: "pointwise.yaml:423",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1481,7 +1481,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Tensor",
         node_name: "GeBackward0",
-        source: "pointwise.yaml:423",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1491,7 +1491,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge.Scalar",
         node_name: "",
-        source: "pointwise.yaml:427",
+        source: "pointwise.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -1501,7 +1501,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::ge_.Scalar",
         node_name: "GeBackward1",
-        source: "pointwise.yaml:427",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[true],
@@ -1511,7 +1511,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:435",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1528,7 +1528,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcmul_",
         node_name: "AddcmulBackward0",
-        source: "pointwise.yaml:435",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1545,7 +1545,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:441",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1561,7 +1561,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::addcdiv_",
         node_name: "AddcdivBackward0",
-        source: "pointwise.yaml:441",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -1577,7 +1577,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:447",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1587,7 +1587,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Scalar",
         node_name: "LerpBackward0",
-        source: "pointwise.yaml:447",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1597,7 +1597,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:453",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1611,7 +1611,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::lerp_.Tensor",
         node_name: "LerpBackward1",
-        source: "pointwise.yaml:453",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b11 },
@@ -1625,7 +1625,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:461",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1639,7 +1639,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_.Tensor",
         node_name: "ClampBackward0",
-        source: "pointwise.yaml:461",
+        source: "pointwise.yaml",
         differentiable: &[0, 1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b111 },
@@ -1653,7 +1653,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:467",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1667,7 +1667,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_",
         node_name: "ClampBackward1",
-        source: "pointwise.yaml:467",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -1681,7 +1681,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:472",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1691,7 +1691,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_min_",
         node_name: "ClampMinBackward0",
-        source: "pointwise.yaml:472",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1701,7 +1701,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:477",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1711,7 +1711,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::clamp_max_",
         node_name: "ClampMaxBackward0",
-        source: "pointwise.yaml:477",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1721,7 +1721,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::where.self",
         node_name: "WhereBackward0",
-        source: "pointwise.yaml:490",
+        source: "pointwise.yaml",
         differentiable: &[1, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b11 },
@@ -1735,7 +1735,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:506",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1745,7 +1745,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_",
         node_name: "ThresholdBackward0",
-        source: "pointwise.yaml:506",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -1755,7 +1755,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::threshold_backward",
         node_name: "ThresholdBackwardBackward0",
-        source: "pointwise.yaml:511",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -1765,7 +1765,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sigmoid_backward",
         node_name: "SigmoidBackwardBackward0",
-        source: "pointwise.yaml:519",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1775,7 +1775,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::tanh_backward",
         node_name: "TanhBackwardBackward0",
-        source: "pointwise.yaml:528",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -1785,7 +1785,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
-        source: "pointwise.yaml:539",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1795,7 +1795,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill.Tensor",
         node_name: "FillBackward1",
-        source: "pointwise.yaml:543",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1805,7 +1805,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Scalar",
         node_name: "FillBackward2",
-        source: "pointwise.yaml:549",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -1815,7 +1815,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::fill_.Tensor",
         node_name: "FillBackward3",
-        source: "pointwise.yaml:553",
+        source: "pointwise.yaml",
         differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[],
@@ -1825,7 +1825,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::zero_",
         node_name: "ZeroBackward0",
-        source: "pointwise.yaml:559",
+        source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],

@@ -16,7 +16,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max_pool2d_with_indices",
         node_name: "MaxPool2DWithIndicesBackward0",
-        source: "pool.yaml:5",
+        source: "pool.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -34,7 +34,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max_pool2d_with_indices_backward",
         node_name: "MaxPool2DWithIndicesBackwardBackward0",
-        source: "pool.yaml:15",
+        source: "pool.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 7, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],

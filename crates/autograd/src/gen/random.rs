@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::uniform_",
         node_name: "UniformBackward0",
-        source: "random.yaml:3",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -28,7 +28,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal_",
         node_name: "NormalBackward0",
-        source: "random.yaml:8",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -38,7 +38,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::exponential_",
         node_name: "ExponentialBackward0",
-        source: "random.yaml:13",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -48,7 +48,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bernoulli_.Tensor",
         node_name: "BernoulliBackward1",
-        source: "random.yaml:18",
+        source: "random.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b10 }],
         output_differentiability: &[],
@@ -58,7 +58,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bernoulli_.float",
         node_name: "BernoulliBackward2",
-        source: "random.yaml:27",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -68,7 +68,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bernoulli",
         node_name: "BernoulliBackward0",
-        source: "random.yaml:34",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -78,7 +78,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::bernoulli.p",
         node_name: "BernoulliBackward3",
-        source: "random.yaml:40",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -88,7 +88,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::random_.from",
         node_name: "RandomBackward0",
-        source: "random.yaml:45",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -98,7 +98,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::random_.to",
         node_name: "RandomBackward1",
-        source: "random.yaml:51",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -108,7 +108,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::random_",
         node_name: "RandomBackward2",
-        source: "random.yaml:56",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -118,7 +118,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rand_like",
         node_name: "",
-        source: "random.yaml:69",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -128,7 +128,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::rand_like.generator",
         node_name: "",
-        source: "random.yaml:73",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -138,7 +138,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randn_like",
         node_name: "",
-        source: "random.yaml:85",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -148,7 +148,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randn_like.generator",
         node_name: "",
-        source: "random.yaml:89",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -158,7 +158,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like",
         node_name: "",
-        source: "random.yaml:109",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -168,7 +168,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like.low_dtype",
         node_name: "",
-        source: "random.yaml:113",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -178,7 +178,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like.generator",
         node_name: "",
-        source: "random.yaml:117",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -188,7 +188,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::randint_like.low_generator_dtype",
         node_name: "",
-        source: "random.yaml:121",
+        source: "random.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -198,7 +198,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.Tensor_float",
         node_name: "NormalBackward1",
-        source: "random.yaml:136",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -208,7 +208,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.float_Tensor",
         node_name: "NormalBackward2",
-        source: "random.yaml:141",
+        source: "random.yaml",
         differentiable: &[1],
         saved: &[SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -218,7 +218,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::normal.Tensor_Tensor",
         node_name: "NormalBackward3",
-        source: "random.yaml:146",
+        source: "random.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -231,7 +231,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_dropout",
         node_name: "NativeDropoutBackward0",
-        source: "random.yaml:163",
+        source: "random.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Value { arg: 1 },
@@ -245,7 +245,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::native_dropout_backward",
         node_name: "NativeDropoutBackwardBackward0",
-        source: "random.yaml:168",
+        source: "random.yaml",
         differentiable: &[0, 1],
         saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],

@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sum",
         node_name: "SumBackward0",
-        source: "reduce.yaml:4",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -28,7 +28,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sum.dim_IntList",
         node_name: "SumBackward1",
-        source: "reduce.yaml:9",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -42,7 +42,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::nansum",
         node_name: "NansumBackward0",
-        source: "reduce.yaml:14",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -56,7 +56,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mean",
         node_name: "MeanBackward0",
-        source: "reduce.yaml:20",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -69,7 +69,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::mean.dim",
         node_name: "MeanBackward1",
-        source: "reduce.yaml:25",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -84,7 +84,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::prod",
         node_name: "ProdBackward0",
-        source: "reduce.yaml:30",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -94,7 +94,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::prod.dim_int",
         node_name: "ProdBackward1",
-        source: "reduce.yaml:34",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -109,7 +109,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max.dim",
         node_name: "MaxBackward0",
-        source: "reduce.yaml:38",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -124,7 +124,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::max",
         node_name: "MaxBackward1",
-        source: "reduce.yaml:47",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -134,7 +134,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::min.dim",
         node_name: "MinBackward0",
-        source: "reduce.yaml:52",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -149,7 +149,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::min",
         node_name: "MinBackward1",
-        source: "reduce.yaml:61",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -159,7 +159,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::amax",
         node_name: "AmaxBackward0",
-        source: "reduce.yaml:66",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -174,7 +174,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::amin",
         node_name: "AminBackward0",
-        source: "reduce.yaml:69",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
@@ -189,7 +189,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::argmax",
         node_name: "",
-        source: "reduce.yaml:72",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -199,7 +199,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::argmin",
         node_name: "",
-        source: "reduce.yaml:77",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -209,7 +209,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any",
         node_name: "",
-        source: "reduce.yaml:82",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -219,7 +219,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any.dim",
         node_name: "",
-        source: "reduce.yaml:86",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -229,7 +229,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::any.dims",
         node_name: "",
-        source: "reduce.yaml:90",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -239,7 +239,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all",
         node_name: "",
-        source: "reduce.yaml:93",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -249,7 +249,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all.dim",
         node_name: "",
-        source: "reduce.yaml:97",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -259,7 +259,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::all.dims",
         node_name: "",
-        source: "reduce.yaml:101",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -269,7 +269,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::equal",
         node_name: "",
-        source: "reduce.yaml:104",
+        source: "reduce.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -279,7 +279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_softmax",
         node_name: "SoftmaxBackward0",
-        source: "reduce.yaml:122",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -293,7 +293,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_softmax_backward_data",
         node_name: "SoftmaxBackwardDataBackward0",
-        source: "reduce.yaml:129",
+        source: "reduce.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },
@@ -308,7 +308,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_log_softmax",
         node_name: "LogSoftmaxBackward0",
-        source: "reduce.yaml:142",
+        source: "reduce.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::ScalarType, needed_by: 0b1 },
@@ -322,7 +322,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_log_softmax_backward_data",
         node_name: "LogSoftmaxBackwardDataBackward0",
-        source: "reduce.yaml:149",
+        source: "reduce.yaml",
         differentiable: &[0, 1],
         saved: &[
             SavedArg::Input { arg: 1, needed_by: 0b11 },

@@ -18,7 +18,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::as_strided",
         node_name: "AsStridedBackward0",
-        source: "shape.yaml:3",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -35,7 +35,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view",
         node_name: "ViewBackward0",
-        source: "shape.yaml:7",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -45,7 +45,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view.dtype",
         node_name: "",
-        source: "shape.yaml:12",
+        source: "shape.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -55,7 +55,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_unsafe_view",
         node_name: "UnsafeViewBackward0",
-        source: "shape.yaml:16",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -65,7 +65,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_reshape_alias",
         node_name: "ReshapeAliasBackward0",
-        source: "shape.yaml:22",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -75,7 +75,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::transpose.int",
         node_name: "TransposeBackward0",
-        source: "shape.yaml:35",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
         output_differentiability: &[],
@@ -85,7 +85,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::t",
         node_name: "TBackward0",
-        source: "shape.yaml:39",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -95,7 +95,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::permute",
         node_name: "PermuteBackward0",
-        source: "shape.yaml:43",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -105,7 +105,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice.Tensor",
         node_name: "SliceBackward0",
-        source: "shape.yaml:47",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -121,7 +121,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::slice_backward",
         node_name: "SliceBackwardBackward0",
-        source: "shape.yaml:52",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Value { arg: 2 },
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select.int",
         node_name: "SelectBackward0",
-        source: "shape.yaml:57",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -150,7 +150,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::select_backward",
         node_name: "SelectBackwardBackward0",
-        source: "shape.yaml:61",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }],
         output_differentiability: &[],
@@ -160,7 +160,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal",
         node_name: "DiagonalBackward0",
-        source: "shape.yaml:66",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -175,7 +175,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::diagonal_backward",
         node_name: "DiagonalBackwardBackward0",
-        source: "shape.yaml:70",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
         output_differentiability: &[],
@@ -185,7 +185,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::expand",
         node_name: "ExpandBackward0",
-        source: "shape.yaml:75",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -195,7 +195,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze",
         node_name: "SqueezeBackward0",
-        source: "shape.yaml:83",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
@@ -205,12 +205,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dim",
         node_name: "SqueezeBackward1",
-        source: "shape.yaml:87",
+        source: "shape.yaml",
         differentiable: &[0],
-        saved: &[
-            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
-            SavedArg::Value { arg: 1 },
-        ],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
         forward: Some(ForwardRule::Linear),
         backward: squeeze_dim_apply,
@@ -218,12 +215,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::squeeze.dims",
         node_name: "SqueezeBackward2",
-        source: "shape.yaml:91",
+        source: "shape.yaml",
         differentiable: &[0],
-        saved: &[
-            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
-            SavedArg::Value { arg: 1 },
-        ],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
         output_differentiability: &[],
         forward: Some(ForwardRule::Linear),
         backward: squeeze_dims_apply,
@@ -231,7 +225,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unsqueeze",
         node_name: "UnsqueezeBackward0",
-        source: "shape.yaml:95",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[SavedArg::Value { arg: 1 }],
         output_differentiability: &[],
@@ -241,7 +235,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unfold",
         node_name: "UnfoldBackward0",
-        source: "shape.yaml:103",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -256,7 +250,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::unbind.int",
         node_name: "UnbindBackward0",
-        source: "shape.yaml:108",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -270,7 +264,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split.Tensor",
         node_name: "SplitBackward0",
-        source: "shape.yaml:112",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -285,7 +279,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::split_with_sizes",
         node_name: "SplitWithSizesBackward0",
-        source: "shape.yaml:117",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -300,7 +294,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::detach",
         node_name: "",
-        source: "shape.yaml:166",
+        source: "shape.yaml",
         differentiable: &[],
         saved: &[],
         output_differentiability: &[false],
@@ -310,7 +304,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::alias",
         node_name: "AliasBackward0",
-        source: "shape.yaml:170",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -320,7 +314,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
-        source: "shape.yaml:182",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -330,7 +324,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::view_as_complex",
         node_name: "ViewAsComplexBackward0",
-        source: "shape.yaml:186",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -340,7 +334,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj",
         node_name: "ConjBackward0",
-        source: "shape.yaml:192",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -350,7 +344,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_neg_view",
         node_name: "NegViewBackward0",
-        source: "shape.yaml:195",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -360,7 +354,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::_conj_physical",
         node_name: "ConjPhysicalBackward1",
-        source: "shape.yaml:198",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[],
         output_differentiability: &[],
@@ -370,7 +364,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::cat",
         node_name: "CatBackward0",
-        source: "shape.yaml:208",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListSizes, needed_by: 0b1 },
@@ -384,7 +378,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::stack",
         node_name: "StackBackward0",
-        source: "shape.yaml:219",
+        source: "shape.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::TensorListScalarTypes, needed_by: 0b1 },
@@ -491,7 +485,7 @@ fn slice_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
                 grad,
                 self_sym_sizes,
                 dim,
-                &slice_start(start, self_sym_sizes, dim)?,
+                &slice_start(start),
                 &slice_end(end, self_sym_sizes, dim)?,
                 step,
             )?,
@@ -584,9 +578,7 @@ fn squeeze_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn squeeze_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_sym_sizes = ctx.sym_sizes(0)?;
-        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
-        let dim = <i64 as ArgType>::borrow(&dim);
-        ctx.set_grad(0, unsqueeze_dims_to(grad, &[dim], self_sym_sizes)?);
+        ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
     }
     Ok(())
 }
@@ -594,9 +586,7 @@ fn squeeze_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn squeeze_dims_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_sym_sizes = ctx.sym_sizes(0)?;
-        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
-        let dim = <Vec<i64> as ArgType>::borrow(&dim);
-        ctx.set_grad(0, unsqueeze_dims_to(grad, dim, self_sym_sizes)?);
+        ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sort",
         node_name: "SortBackward0",
-        source: "sort.yaml:3",
+        source: "sort.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
@@ -29,7 +29,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
         op: "aten::sort.stable",
         node_name: "SortBackward1",
-        source: "sort.yaml:8",
+        source: "sort.yaml",
         differentiable: &[0],
         saved: &[
             SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },

@@ -75,8 +75,52 @@ pub fn compute_contiguous_strides(sizes: &[i64]) -> DimVector {
     strides
 }
 
+/// Dimensions in an order.
+pub type DimOrder = smallvec::SmallVec<[usize; 5]>;
+
+/// The dimensions of a tensor, those first that `compare` says go before others; undecided, the last is first.
+///
+/// An insertion sort, since a comparison that cannot decide (one of the two is repeated) is not transitive: an undecided
+/// pair is looked past, which is what PyTorch does.
+pub fn order_dims(
+    ndim: usize,
+    mut compare: impl FnMut(usize, usize) -> Result<std::cmp::Ordering>,
+) -> Result<DimOrder> {
+    let mut order: DimOrder = (0..ndim).rev().collect();
+    for i in 1..ndim {
+        let mut moving = i;
+        for other in (0..i).rev() {
+            match compare(order[other], order[moving])? {
+                std::cmp::Ordering::Greater => {
+                    order.swap(other, moving);
+                    moving = other;
+                }
+                std::cmp::Ordering::Less => break,
+                std::cmp::Ordering::Equal => {}
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Some of a tensor's dimensions by stride, the smallest first; of equal ones, the first is first.
+pub fn order_by_stride<I: SizeInt>(strides: &[I], dims: impl Iterator<Item = usize>) -> Result<DimOrder> {
+    let mut order = DimOrder::new();
+    for dim in dims {
+        let mut place = order.len();
+        while place > 0 && strides[dim].guard_lt(&strides[order[place - 1]])? {
+            place -= 1;
+        }
+        order.insert(place, dim);
+    }
+    Ok(order)
+}
+
 /// Strides such that `order` lists the dimensions from the fastest to the slowest.
-fn strides_in_order<I: SizeInt>(sizes: &[I], order: impl Iterator<Item = usize>) -> Result<SizeVector<I>> {
+pub fn strides_in_order<I: SizeInt>(
+    sizes: &[I],
+    order: impl Iterator<Item = usize>,
+) -> Result<SizeVector<I>> {
     let mut strides: SizeVector<I> = smallvec::smallvec![I::ZERO; sizes.len()];
     let mut stride = I::ONE;
     for dim in order {
@@ -131,11 +175,8 @@ pub fn compute_strides_for_memory_format<I: SizeInt>(
 /// Dense strides in the dimension order of a given tensor: what `empty_like` gives to inputs that overlap or have gaps.
 pub fn infer_dense_strides<I: SizeInt>(sizes: &[I], strides: &[I]) -> Result<SizeVector<I>> {
     use std::cmp::Ordering::{Equal, Greater, Less};
-    let ndim = sizes.len();
-    let mut order: smallvec::SmallVec<[usize; 8]> = (0..ndim).rev().collect();
-    // Broadcast dimensions (stride 0) have no place of their own, so the order is partial, and
-    // only a stable insertion sort keeps PyTorch's answer.
-    let compare = |a: usize, b: usize| -> Result<std::cmp::Ordering> {
+    // Broadcast dimensions (stride 0) have no place of their own, so the order is partial.
+    let order = order_dims(sizes.len(), |a, b| {
         let (x, y) = (&strides[a], &strides[b]);
         if x.is_zero()? || y.is_zero()? {
             return Ok(Equal);
@@ -144,20 +185,7 @@ pub fn infer_dense_strides<I: SizeInt>(sizes: &[I], strides: &[I]) -> Result<Siz
             return Ok(if x.guard_lt(y)? { Less } else { Greater });
         }
         Ok(if sizes[b].guard_lt(&sizes[a])? { Greater } else { Equal })
-    };
-    for i in 1..ndim {
-        let mut place = i;
-        for before in (0..i).rev() {
-            match compare(order[before], order[place])? {
-                Greater => {
-                    order.swap(before, place);
-                    place = before;
-                }
-                Less => break,
-                Equal => {}
-            }
-        }
-    }
+    })?;
     strides_in_order(sizes, order.into_iter())
 }
 
@@ -233,14 +261,21 @@ pub fn sym_compute_storage_nbytes(
     itemsize: usize,
     storage_offset: &SymInt,
 ) -> Result<SymInt> {
-    let mut extent = storage_offset.sym_add(&SymInt::ONE)?;
-    for (size, stride) in sizes.iter().zip(strides) {
+    for size in sizes {
         if size.is_zero()? {
             return Ok(SymInt::ZERO);
         }
-        extent = extent.sym_add(&stride.sym_mul(&size.sym_sub(&SymInt::ONE)?)?)?;
     }
-    extent.sym_mul(&SymInt::from(itemsize as i64))
+    sym_min_storage_size(sizes, strides, storage_offset)?.sym_mul(&SymInt::from(itemsize as i64))
+}
+
+/// One past the largest offset that a tensor of one element at least reaches.
+pub fn sym_min_storage_size(sizes: &[SymInt], strides: &[SymInt], storage_offset: &SymInt) -> Result<SymInt> {
+    let mut end = storage_offset.sym_add(&SymInt::ONE)?;
+    for (size, stride) in sizes.iter().zip(strides) {
+        end = end.sym_add(&stride.sym_mul(&size.sym_sub(&SymInt::ONE)?)?)?;
+    }
+    Ok(end)
 }
 
 /// [`check_in_bounds_for_storage`] for any integers. Where memory is reached they are decided; a storage without memory
@@ -269,7 +304,18 @@ pub fn check_in_bounds_for_symbolic_storage<I: SizeInt>(
         );
     }
     let (offset, nbytes) = (storage_offset.to_sym(), storage.sym_nbytes());
-    check_sizes_nonnegative(&sizes)?;
+    check_strided_geometry(&sizes, &strides, &offset)?;
+    let itemsize = dtype.item_size();
+    let needed = sym_compute_storage_nbytes(&sizes, &strides, itemsize, &offset)?;
+    if needed != 0 && !needed.expect_le(&nbytes)? {
+        return out_of_bounds(&sizes, &strides, &offset, itemsize, &needed, &nbytes);
+    }
+    Ok(())
+}
+
+/// Refuses sizes, strides and offsets that no tensor has.
+fn check_strided_geometry<I: SizeInt>(sizes: &[I], strides: &[I], storage_offset: &I) -> Result<()> {
+    check_sizes_nonnegative(sizes)?;
     if sizes.len() != strides.len() {
         bail!(
             Runtime,
@@ -278,7 +324,7 @@ pub fn check_in_bounds_for_symbolic_storage<I: SizeInt>(
             strides.len()
         );
     }
-    for stride in &strides {
+    for stride in strides {
         if !stride.expect_nonnegative()? {
             bail!(
                 Runtime,
@@ -286,19 +332,26 @@ pub fn check_in_bounds_for_symbolic_storage<I: SizeInt>(
             );
         }
     }
-    if !offset.expect_nonnegative()? {
-        bail!(Runtime, "Tensor: invalid storage offset {offset}");
-    }
-    let itemsize = dtype.item_size();
-    let needed = sym_compute_storage_nbytes(&sizes, &strides, itemsize, &offset)?;
-    if needed != 0 && !needed.expect_le(&nbytes)? {
-        bail!(
-            Runtime,
-            "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {offset}, and itemsize {itemsize} \
-             requiring a storage size of {needed} are out of bounds for storage of size {nbytes}"
-        );
+    if !storage_offset.expect_nonnegative()? {
+        bail!(Runtime, "Tensor: invalid storage offset {storage_offset}");
     }
     Ok(())
+}
+
+#[cold]
+fn out_of_bounds<I: SizeInt>(
+    sizes: &[I],
+    strides: &[I],
+    offset: &I,
+    itemsize: usize,
+    needed: &dyn std::fmt::Display,
+    nbytes: &dyn std::fmt::Display,
+) -> Result<()> {
+    bail!(
+        Runtime,
+        "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {offset}, and itemsize {itemsize} requiring a \
+         storage size of {needed} are out of bounds for storage of size {nbytes}"
+    )
 }
 
 /// Proves that memory of others (NumPy, DLPack, a buffer) may be read as elements of a dtype.
@@ -326,34 +379,12 @@ pub fn check_in_bounds_for_storage(
     dtype: ScalarType,
     storage: &Storage,
 ) -> Result<()> {
-    check_sizes_nonnegative(sizes)?;
-    if sizes.len() != strides.len() {
-        bail!(
-            Runtime,
-            "mismatch in length of strides and shape: sizes {sizes:?} have {} dimensions, strides {strides:?} have {}",
-            sizes.len(),
-            strides.len()
-        );
-    }
-    if strides.iter().any(|&stride| stride < 0) {
-        bail!(
-            Runtime,
-            "as_strided: Negative strides are not supported at the moment, got strides: {strides:?}"
-        );
-    }
-    if storage_offset < 0 {
-        bail!(Runtime, "Tensor: invalid storage offset {storage_offset}");
-    }
+    check_strided_geometry(sizes, strides, &storage_offset)?;
     let itemsize = dtype.item_size();
     let needed = compute_storage_nbytes(sizes, strides, itemsize, storage_offset)?;
     // An empty tensor reads nothing, wherever it claims to start.
     if needed != 0 && needed > storage.nbytes() {
-        bail!(
-            Runtime,
-            "setStorage: sizes {sizes:?}, strides {strides:?}, storage offset {storage_offset}, and itemsize {itemsize} \
-             requiring a storage size of {needed} are out of bounds for storage of size {}",
-            storage.nbytes()
-        );
+        return out_of_bounds(sizes, strides, &storage_offset, itemsize, &needed, &storage.nbytes());
     }
     Ok(())
 }

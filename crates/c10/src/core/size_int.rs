@@ -120,8 +120,24 @@ pub trait SizeInt:
     fn expect_nonnegative(&self) -> Result<bool> {
         Self::ZERO.expect_le(self)
     }
+    /// Decides whether two shapes are the same.
+    #[track_caller]
+    fn guard_same(a: &[Self], b: &[Self]) -> Result<bool> {
+        let mut same = a.len() == b.len();
+        for (a, b) in a.iter().zip(b) {
+            same = same && a.guard_eq(b)?;
+        }
+        Ok(same)
+    }
     /// Expects two shapes to be the same.
-    fn expect_same(a: &[Self], b: &[Self]) -> Result<bool>;
+    #[track_caller]
+    fn expect_same(a: &[Self], b: &[Self]) -> Result<bool> {
+        let mut same = a.len() == b.len();
+        for (a, b) in a.iter().zip(b) {
+            same = same && a.expect_eq(b)?;
+        }
+        Ok(same)
+    }
 }
 
 #[cold]
@@ -252,6 +268,10 @@ impl SizeInt for i64 {
         Ok(self < other)
     }
     #[inline]
+    fn guard_same(a: &[i64], b: &[i64]) -> Result<bool> {
+        Ok(a == b)
+    }
+    #[inline]
     fn expect_same(a: &[i64], b: &[i64]) -> Result<bool> {
         Ok(a == b)
     }
@@ -364,17 +384,5 @@ impl SizeInt for SymInt {
     #[track_caller]
     fn expect_lt(&self, other: &SymInt) -> Result<bool> {
         self.sym_lt(other)?.expect_true()
-    }
-    #[track_caller]
-    fn expect_same(a: &[SymInt], b: &[SymInt]) -> Result<bool> {
-        if a.len() != b.len() {
-            return Ok(false);
-        }
-        for (a, b) in a.iter().zip(b) {
-            if !a.expect_eq(b)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }

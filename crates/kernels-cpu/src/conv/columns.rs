@@ -116,7 +116,7 @@ impl<T: LinalgElement> Columns<T> {
         Line { before: before as usize, inside: inside as usize, source, stride: along_x.wrapping_mul(step) }
     }
 
-    /// Packs a block of places for [`crate::linalg::panel::multiply_block`]; `line` has room for its places.
+    /// Packs a block of places for [`crate::linalg::implicit::multiply_block`]; `line` has room for its places.
     pub(super) fn pack(
         &self,
         packed: &mut [T::Sum],

@@ -9,7 +9,7 @@ use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
 use crate::address::Address;
 use crate::dispatch::dispatch;
-use crate::linalg::panel::{multiply_block, PackedRows};
+use crate::linalg::implicit::{multiply_block, PackedRows};
 use crate::linalg::tile::Panel;
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::registration::register;

@@ -13,7 +13,7 @@ use super::forward::{product, Target};
 use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
 use crate::dispatch::dispatch;
-use crate::linalg::panel::PackedRows;
+use crate::linalg::implicit::PackedRows;
 use crate::linalg::LinalgElement;
 use crate::registration::register;
 

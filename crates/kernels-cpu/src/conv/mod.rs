@@ -2,7 +2,7 @@
 //!
 //! # Note [Convolution as a product]
 //! A convolution is a matrix product whose right operand, the *columns* (a row per input channel and kernel tap, a
-//! column per output place), is never formed: the product over packed panels ([`crate::linalg::panel`]) asks for
+//! column per output place), is never formed: the product over packed panels ([`crate::linalg::implicit`]) asks for
 //! pieces of it, and [`columns`] reads those from the image. The gradient with respect to the input is one of the
 //! same kind: for places that share their remainder by the stride it is a convolution of the output's gradient with
 //! some of the taps ([`input_backward`]). The gradient with respect to the weight sums products over the images.

@@ -14,7 +14,7 @@ use super::shape::{Geometry, Images};
 use super::taps::Taps;
 use crate::dispatch::dispatch;
 use crate::linalg::blocked::KC;
-use crate::linalg::panel::{multiply_block, PackedRows};
+use crate::linalg::implicit::{multiply_block, PackedRows};
 use crate::linalg::tile::Panel;
 use crate::linalg::{Accumulator, LinalgElement};
 use crate::registration::register;

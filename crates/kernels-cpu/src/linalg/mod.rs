@@ -10,12 +10,12 @@ mod dot;
 mod element;
 mod gemm;
 mod gemv;
+pub(crate) mod implicit;
 mod interleave;
 mod lanes;
 mod matrix;
 mod mm;
 pub(crate) mod pack;
-pub(crate) mod panel;
 mod scratch;
 mod small;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use c10::{check, DimVector, Result, Scalar, SizeInt, SizeVector, SymDimVector, SymInt, Tensor};
 
 use crate::at;
+use crate::meta::conv::{all_at_least, kernel_reach, padded_size};
 use crate::sym::with_sizes;
 
 /// A list argument with one entry per spatial dimension: as given, or one entry for all.
@@ -30,16 +31,6 @@ struct ConvParams<I: SizeInt> {
     output_padding: SizeVector<I>,
     transposed: bool,
     groups: I,
-}
-
-/// Whether every value is expected to be at least `min`.
-fn all_at_least<I: SizeInt>(min: &I, values: &[I]) -> Result<bool> {
-    for value in values {
-        if !min.expect_le(value)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 impl<I: SizeInt> ConvParams<I> {
@@ -147,8 +138,8 @@ impl<I: SizeInt> ConvParams<I> {
             input_sizes[1]
         );
         for d in 0..self.stride.len() {
-            let padded = input_sizes[d + 2].sym_add(&self.padding[d].sym_mul(&I::from(2))?)?;
-            let reach = self.dilation[d].sym_mul(&weight_sizes[d + 2].sym_sub(&I::ONE)?)?.sym_add(&I::ONE)?;
+            let padded = padded_size(&input_sizes[d + 2], &self.padding[d])?;
+            let reach = kernel_reach(&weight_sizes[d + 2], &self.dilation[d])?;
             check!(
                 reach.expect_le(&padded)?,
                 "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't be \

@@ -25,19 +25,16 @@ fn checked_sum_to<I: SizeInt>(self_: &Tensor, size: &[SymInt]) -> Result<Tensor>
         "size {{{target:?}}} is not expandable to size {{{:?}}}.",
         &sizes[..]
     );
+    if target.is_empty() {
+        // A sum of small integers is int64 even where there is nothing to add.
+        return at::sum(self_, None);
+    }
     sum_to(self_, &target)
 }
 
 /// Sums the dimensions that broadcasting `shape` to the tensor's shape added or stretched.
-fn sum_to<I: SizeInt>(self_: &Tensor, shape: &[I]) -> Result<Tensor> {
+pub fn sum_to<I: SizeInt>(self_: &Tensor, shape: &[I]) -> Result<Tensor> {
     let sizes = I::sizes_of(self_)?;
-    // In this order: a sum of small integers is int64 even where there is nothing to add.
-    if shape.is_empty() {
-        return at::sum(self_, None);
-    }
-    if sizes[..] == *shape {
-        return Ok(self_.clone());
-    }
     let leading = sizes.len() - shape.len();
     let mut dims: DimVector = (0..leading as i64).collect();
     for (dim, size) in sizes.iter().enumerate().skip(leading) {

@@ -3,6 +3,26 @@
 use c10::{check, Result, SizeInt, SizeVector, SmallVec, SymInt, Tensor};
 use iter::StructuredOutputs;
 
+/// Whether every value is expected to be at least `least`.
+pub fn all_at_least<I: SizeInt>(least: &I, values: &[I]) -> Result<bool> {
+    for value in values {
+        if !least.expect_le(value)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The size of an input with its padding.
+pub fn padded_size<I: SizeInt>(input: &I, padding: &I) -> Result<I> {
+    input.sym_add(&padding.sym_mul(&I::from(2))?)
+}
+
+/// What a kernel with gaps reaches over.
+pub fn kernel_reach<I: SizeInt>(kernel: &I, dilation: &I) -> Result<I> {
+    dilation.sym_mul(&kernel.sym_sub(&I::ONE)?)?.sym_add(&I::ONE)
+}
+
 /// The output size of a convolution along one dimension.
 pub fn conv_output_size<I: SizeInt>(
     input: &I,
@@ -11,9 +31,8 @@ pub fn conv_output_size<I: SizeInt>(
     padding: &I,
     dilation: &I,
 ) -> Result<I> {
-    let padded = input.sym_add(&padding.sym_mul(&I::from(2))?)?;
-    let reach = dilation.sym_mul(&kernel.sym_sub(&I::ONE)?)?.sym_add(&I::ONE)?;
-    padded.sym_sub(&reach)?.sym_floordiv(stride)?.sym_add(&I::ONE)
+    let room = padded_size(input, padding)?.sym_sub(&kernel_reach(kernel, dilation)?)?;
+    room.sym_floordiv(stride)?.sym_add(&I::ONE)
 }
 
 /// What a convolution of the given geometry gives: the output's sizes. Every argument is checked, since kernels trust
@@ -36,12 +55,8 @@ fn output_sizes<I: SizeInt>(
     let mut values = SmallVec::<[SizeVector<I>; 3]>::new();
     for (list, given, least) in lists {
         let given = I::from_sym_slice(given)?;
-        let mut fits = given.len() == weight.len() - 2;
-        for value in &given {
-            fits &= I::from(least).expect_le(value)?;
-        }
         check!(
-            fits,
+            given.len() == weight.len() - 2 && all_at_least(&I::from(least), &given)?,
             "{name}(): expected {list} to be {} numbers of at least {least}, got {given:?}",
             weight.len() - 2
         );

@@ -25,12 +25,6 @@ pub fn cat_meta<I: SizeInt>(outs: &mut StructuredOutputs, tensors: &[Tensor], di
     check_value!(!tensors.is_empty(), "torch.cat(): expected a non-empty list of Tensors");
     for (position, tensor) in tensors.iter().enumerate() {
         check!(tensor.dim() > 0, "zero-dimensional tensor (at position {position}) cannot be concatenated");
-        check!(
-            tensor.device() == tensors[0].device(),
-            "torch.cat(): all input tensors must be on the same device. Received {} and {}",
-            tensors[0].device(),
-            tensor.device()
-        );
     }
     let mut first = None;
     for tensor in tensors {

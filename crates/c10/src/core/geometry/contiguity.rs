@@ -3,8 +3,6 @@
 //! "Contiguous in a format" says that memory is dense and in exactly that order. "Strides like channels last" is weaker:
 //! the order of the strides agrees, gaps are allowed; it is what `suggest_memory_format` asks.
 
-use smallvec::SmallVec;
-
 use crate::{Result, SizeInt};
 
 /// Whether walking `dims`, fastest first, meets each element of memory once, in order. Dimensions of size 1
@@ -95,19 +93,14 @@ pub(crate) fn is_dense_in_some_order<I: SizeInt>(sizes: &[I], strides: &[I]) -> 
         return Ok(strides[0] == I::ONE || sizes[0].guard_lt(&two)? || strides[0].guard_eq(&I::ONE)?);
     }
     // By stride; sizes 0 and 1 are left out, since their strides say nothing.
-    let mut order: SmallVec<[usize; 8]> = SmallVec::new();
-    for dim in 0..sizes.len() {
-        if sizes[dim].guard_lt(&two)? {
-            continue;
+    let mut dims = super::DimOrder::new();
+    for (dim, size) in sizes.iter().enumerate() {
+        if !size.guard_lt(&two)? {
+            dims.push(dim);
         }
-        let mut place = order.len();
-        while place > 0 && strides[dim].guard_lt(&strides[order[place - 1]])? {
-            place -= 1;
-        }
-        order.insert(place, dim);
     }
     let mut required = I::ONE;
-    for dim in order {
+    for dim in super::order_by_stride(strides, dims.into_iter())? {
         if !strides[dim].guard_eq(&required)? {
             return Ok(false);
         }
