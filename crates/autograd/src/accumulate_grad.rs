@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::thread::ThreadId;
 
-use c10::{check, AutogradMetaInterface, GradMode, Result, Tensor};
+use c10::{check, AutogradMetaInterface, GradMode, Result, Tensor, TensorPin};
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
@@ -65,7 +65,7 @@ impl AccumulateGrad {
 
     fn sum(&self, new_grad: Tensor, expected_owners: u32) -> Result<()> {
         let meta = AutogradMeta::materialize(&self.variable)?;
-        let pins = [&new_grad, &self.variable].map(|tensor| tensor.storage().ok().map(c10::Storage::pin));
+        let _pins = [&new_grad, &self.variable].map(TensorPin::new);
         match meta.grad() {
             None => {
                 let grad = if self.may_steal(&new_grad, expected_owners) {
@@ -76,14 +76,15 @@ impl AccumulateGrad {
                 meta.set_grad(Some(grad));
             }
             Some(grad) if !GradMode::is_enabled() => {
-                let pin = grad.storage().ok().map(c10::Storage::pin);
+                let _pin = TensorPin::new(&grad);
                 // In place: whoever holds `.grad` sees the sum.
                 tensor_ops::add_(&grad, &new_grad)?;
-                drop(pin);
             }
-            Some(grad) => meta.set_grad(Some(tensor_ops::add(&grad, &new_grad)?)),
+            Some(grad) => {
+                let _pin = TensorPin::new(&grad);
+                meta.set_grad(Some(tensor_ops::add(&grad, &new_grad)?));
+            }
         }
-        drop(pins);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! `backward` and `grad`, with the checks of `torch.autograd`.
 
-use c10::{bail, check, Result, Tensor};
+use c10::{bail, check, Result, Tensor, TensorPin};
 
 use crate::basic_nodes::Identity;
 use crate::edge::{Edge, VariableList};
@@ -17,6 +17,16 @@ pub enum GradientTarget<'a> {
     Tensor(&'a Tensor),
     /// An edge (`torch.autograd.graph.GradientEdge`).
     Edge(&'a Edge),
+}
+
+impl GradientTarget<'_> {
+    /// Keeps a tensor as it is while its metadata is read.
+    fn pin(&self) -> Option<TensorPin<&Tensor>> {
+        match self {
+            Self::Tensor(tensor) => Some(TensorPin::new(*tensor)),
+            Self::Edge(_) => None,
+        }
+    }
 }
 
 /// Sums gradients of `tensors` into the `.grad` of leaves (of `inputs` only, when given).
@@ -88,6 +98,7 @@ pub fn grad_targets(
     if materialize_grads {
         for (result, input) in results.iter_mut().zip(inputs) {
             if result.is_none() {
+                let _pin = input.pin();
                 *result = Some(match input {
                     GradientTarget::Tensor(tensor) => tensor_ops::zeros_like(tensor)?,
                     GradientTarget::Edge(_) => bail!(
@@ -114,6 +125,7 @@ pub fn run_backward(
 ) -> Result<Vec<Option<Tensor>>> {
     let mut roots = Vec::with_capacity(outputs.len());
     for (i, output) in outputs.iter().enumerate() {
+        let _pin = output.pin();
         let edge = match output {
             GradientTarget::Tensor(tensor) => variable::gradient_edge(tensor)?,
             GradientTarget::Edge(edge) => (*edge).clone(),
@@ -137,6 +149,7 @@ pub fn run_backward(
 }
 
 fn input_edge(input: GradientTarget<'_>, accumulate_grad: bool) -> Result<Edge> {
+    let _pin = input.pin();
     let tensor = match input {
         GradientTarget::Edge(edge) => return Ok(edge.clone()),
         GradientTarget::Tensor(tensor) => tensor,
@@ -163,6 +176,7 @@ fn make_grads(outputs: &[GradientTarget<'_>], grads: &[Option<Tensor>]) -> Resul
     }
     let mut complete = VariableList::with_capacity(outputs.len());
     for (i, output) in outputs.iter().enumerate() {
+        let _pin = output.pin();
         complete.push(match (grads.get(i).and_then(Option::as_ref), output) {
             (Some(grad), GradientTarget::Tensor(tensor)) => {
                 check_grad(i, grad, tensor)?;
@@ -193,6 +207,7 @@ fn implicit_grad(tensor: &Tensor) -> Result<Option<Tensor>> {
 }
 
 fn check_grad(i: usize, grad: &Tensor, output: &Tensor) -> Result<()> {
+    let _pin = TensorPin::new(grad);
     let same = InputMetadata::new(output).is_same_shape(grad)?;
     check!(
         same,

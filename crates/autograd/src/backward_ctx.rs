@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use c10::{Error, GradMode, Result, Storage, StoragePin, Tensor};
+use c10::{Error, GradMode, Result, Tensor, TensorPins};
 use dispatch::IValue;
 use parking_lot::Mutex;
 use smallvec::{smallvec, SmallVec};
@@ -21,9 +21,9 @@ pub struct BackwardCtx<'a> {
     function: &'a GeneratedNode,
     grads: &'a [Option<Tensor>],
     outputs: VariableList,
-    /// The backward pass runs without the interpreter's lock: what formulas compute from stays in memory even if another
-    /// thread resizes it.
-    pins: RefCell<SmallVec<[StoragePin; 4]>>,
+    /// The backward pass runs without the interpreter's lock: what formulas compute from stays as it is (c10's Note [Pinned
+    /// tensors]).
+    pins: RefCell<TensorPins>,
 }
 
 /// The gradients for one argument: one, or one per tensor of a list.
@@ -139,9 +139,8 @@ impl<'a> BackwardCtx<'a> {
         Ok(tensor)
     }
 
-    /// See [`StoragePin`]. Tensors without memory need none.
     fn pin(&self, tensor: &Tensor) {
-        self.pins.borrow_mut().extend(tensor.storage().map(Storage::pin));
+        self.pins.borrow_mut().add(tensor);
     }
 
     /// A saved tensor.

@@ -10,7 +10,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 
-use c10::{bail, check, Result, SymDimVector, SymInt, Tensor};
+use c10::{bail, check, Result, SymDimVector, SymInt, Tensor, TensorPin};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -91,6 +91,7 @@ impl NodeFunction for CopySlices {
         let function = self.function.lock().clone();
         let Some(function) = function else { bail!(Runtime, "{ERR_BACKWARD_TWICE}") };
 
+        let _pin = TensorPin::new(&grad);
         let result = tensor_ops::new_empty_strided(&grad, &self.base.sizes, &self.base.strides)?;
         tensor_ops::copy_(&result, &grad)?;
         let grad_slice = self.slice(&result)?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use c10::{
     bail, check, internal_assert, AutoGradMode, AutogradMetaInterface, AutogradState, GradMode, Result,
-    ScalarType, Tensor,
+    ScalarType, Tensor, TensorPin,
 };
 
 use crate::accumulate_grad::AccumulateGrad;
@@ -471,8 +471,12 @@ pub fn set_data(tensor: &Tensor, new_data: &Tensor) -> Result<()> {
             drop(old);
         }
     }
-    // SAFETY: assigning `.data` is a mutation for which the caller has exclusive access, as for any in-place operator.
-    unsafe { tensor.shallow_copy_from(new_data) }
+    let old_storage = tensor.with_exclusive_metadata("set_data()", || {
+        // SAFETY: no other thread uses the metadata here, and nothing borrowed from it is used afterwards.
+        unsafe { tensor.shallow_copy_from(new_data) }
+    })?;
+    drop(old_storage);
+    Ok(())
 }
 
 /// Asks backward to fill `.grad` of a tensor that isn't a leaf.
@@ -489,8 +493,12 @@ pub fn retain_grad(tensor: &Tensor) -> Result<()> {
     let weak = tensor.weak();
     let hook = TensorHookFn(move |grad: &Tensor| {
         if let Some(tensor) = weak.upgrade() {
+            let _pin = TensorPin::new(grad);
             let sum = match self::grad(&tensor) {
-                Some(present) => tensor_ops::add(&present, grad)?,
+                Some(present) => {
+                    let _pin = TensorPin::new(&present);
+                    tensor_ops::add(&present, grad)?
+                }
                 None => tensor_ops::clone_contiguous(grad)?,
             };
             AutogradMeta::materialize(&tensor)?.set_grad(Some(sum));

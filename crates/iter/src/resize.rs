@@ -61,9 +61,11 @@ fn resize_ints(tensor: &Tensor, sizes: &[i64], strides: Option<&[i64]>) -> Resul
     if nbytes > storage.nbytes() {
         storage.resize(nbytes)?;
     }
-    // SAFETY: the storage holds what the new geometry reaches, by the lines above; as for every in-place change of
-    // metadata, the caller has exclusive logical access to the tensor.
-    unsafe { tensor.set_sizes_and_strides(sizes, &strides, None) }
+    tensor.with_exclusive_metadata("resize_()", || {
+        // SAFETY: no other thread uses the metadata here, and nothing borrowed from it is used afterwards. The storage holds
+        // what the new geometry reaches, by the lines above; kernels ask again (`check_in_storage`).
+        unsafe { tensor.set_sizes_and_strides(sizes, &strides, None) }
+    })
 }
 
 /// Without memory, the storage only takes note of its size.
@@ -76,6 +78,8 @@ fn resize_symint(tensor: &Tensor, sizes: &[SymInt], strides: Option<SymDimVector
     let needed =
         sym_compute_storage_nbytes(sizes, &strides, tensor.item_size(), &tensor.sym_storage_offset())?;
     storage.set_sym_nbytes(needed.sym_max(&storage.sym_nbytes())?)?;
-    // SAFETY: no memory is reached; the caller has exclusive logical access to the tensor.
-    unsafe { tensor.set_sym_sizes_and_strides(sizes, &strides, None) }
+    tensor.with_exclusive_metadata("resize_()", || {
+        // SAFETY: no memory is reached, and no other thread uses the metadata here.
+        unsafe { tensor.set_sym_sizes_and_strides(sizes, &strides, None) }
+    })
 }

@@ -1,6 +1,6 @@
 //! [`InputBuffer`]: the gradients that have arrived for a node, summed.
 
-use c10::{GradMode, Layout, Result, Stream, StreamGuard, Tensor};
+use c10::{GradMode, Layout, Result, Stream, StreamGuard, Tensor, TensorPin};
 use smallvec::SmallVec;
 
 use super::stream_sync;
@@ -62,14 +62,18 @@ fn add_on_stream(
 
 #[inline]
 fn accumulate(slot: &mut Option<Tensor>, grad: Tensor) -> Result<()> {
-    *slot = Some(match slot.take() {
-        None => grad,
-        Some(sum) if can_accumulate_inplace(&sum) => {
-            tensor_ops::add_(&sum, &grad)?;
-            sum
-        }
-        Some(sum) => tensor_ops::add(&sum, &grad)?,
-    });
+    let Some(sum) = slot.take() else {
+        *slot = Some(grad);
+        return Ok(());
+    };
+    let _grad_pin = TensorPin::new(&grad);
+    if can_accumulate_inplace(&sum) {
+        tensor_ops::add_(&sum, &grad)?;
+        *slot = Some(sum);
+    } else {
+        let _sum_pin = TensorPin::new(&sum);
+        *slot = Some(tensor_ops::add(&sum, &grad)?);
+    }
     Ok(())
 }
 

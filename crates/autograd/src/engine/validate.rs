@@ -1,6 +1,6 @@
 //! Checks and repairs of gradients on their way along edges.
 
-use c10::{bail, Result, Tensor};
+use c10::{bail, Result, Tensor, TensorPin};
 
 use crate::edge::{Edge, VariableList};
 use crate::formulas::sum_to;
@@ -26,7 +26,10 @@ pub(super) fn validate_outputs(
     for (i, (edge, slot)) in edges.iter().zip(grads.iter_mut()).enumerate() {
         let (Some(next), Some(grad)) = (&edge.function, slot.as_ref()) else { continue };
         let Some(metadata) = next.input_metadata(edge.input_nr as usize) else { continue };
-        if let Some(repaired) = validate_grad(i, grad, metadata, what)? {
+        let pin = TensorPin::new(grad);
+        let repaired = validate_grad(i, grad, metadata, what)?;
+        drop(pin);
+        if let Some(repaired) = repaired {
             *slot = Some(repaired);
         }
     }

@@ -38,6 +38,13 @@ pub trait PyInterpreter: Send + Sync {
     /// only then touches the object.
     fn try_incref(&self, slot: &PyObjectSlot) -> bool;
 
+    /// Runs `body` with the interpreter's lock, which the thread may have already. If the interpreter is shutting down,
+    /// `body` does not run.
+    fn with_lock(&self, body: &mut dyn FnMut());
+
+    /// Runs `body`, which waits for another thread, without the interpreter's lock.
+    fn without_lock(&self, body: &mut dyn FnMut());
+
     /// Handles a call at the Python key. `op` is the dispatcher's operator handle and `stack` its stack: types that
     /// this crate does not know.
     fn dispatch(&self, op: &dyn Any, stack: &mut dyn Any) -> Result<()>;

@@ -4,8 +4,9 @@
 //!
 //! Tensors are shared freely, and their metadata is read without locks. Changing sizes, strides, storage or dtype
 //! (`resize_`, `set_`, `x.data = y`) is therefore `unsafe`: during the call no other thread uses the tensor, and no slice
-//! borrowed from it before (`sizes()`, `storage()`) is used afterwards. That is PyTorch's rule for these operators; here it
-//! is written at each function. What may change while a tensor is shared is atomic: the key set, the flags,
+//! borrowed from it before (`sizes()`, `storage()`) is used afterwards. Between Python threads
+//! [`TensorImpl::with_exclusive_metadata`] sees to it (Note [Pinned tensors]); threads of a Rust program that share a tensor
+//! order such calls themselves. What may change while a tensor is shared is atomic: the key set, the flags,
 //! the version, the gradient state, the PyObject.
 //!
 //! The number of elements and the contiguity flags are cached and recomputed by every such change.
@@ -13,10 +14,12 @@
 mod access;
 mod copy;
 mod metadata;
+mod pin;
 mod symbolic;
 mod version;
 mod vtable;
 
+pub use pin::{TensorPin, TensorPins};
 pub use version::VariableVersion;
 pub use vtable::{ReadDims, ShallowCopyAndDetach, TensorImplVTable, STRIDED_VTABLE};
 
@@ -26,6 +29,7 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 use std::sync::OnceLock;
 
+use self::pin::PinCount;
 use self::symbolic::SymbolicShapeMeta;
 use self::version::VersionSlot;
 use self::vtable::Policy;
@@ -76,6 +80,8 @@ pub struct TensorImpl {
     pyobj: PyObjectSlot,
     /// Atomic.
     flags: AtomicU8,
+    /// Atomic. See Note [Pinned tensors].
+    pins: PinCount,
 }
 
 // SAFETY: the cells are written only under the rule of Note [Exclusive logical access]; all else is
@@ -181,6 +187,7 @@ impl TensorImpl {
             extra,
             pyobj: PyObjectSlot::new(),
             flags: AtomicU8::new(0),
+            pins: PinCount::default(),
         }
     }
 

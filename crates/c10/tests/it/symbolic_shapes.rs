@@ -68,7 +68,7 @@ fn geometry_can_become_symbolic_and_plain_again() -> Result<()> {
     assert!(!t.has_symbolic_sizes_strides());
     assert_eq!((t.sizes()?, t.numel()?, t.is_contiguous()), ([6].as_slice(), 6, true));
     // SAFETY: as above; the source is another tensor.
-    unsafe { t.shallow_copy_from(&copy)? };
+    drop(unsafe { t.shallow_copy_from(&copy)? });
     assert!(t.has_symbolic_sizes_strides() && t.dim() == 2);
     // SAFETY: as above.
     unsafe { t.set_sizes_contiguous(&[2, 2])? };

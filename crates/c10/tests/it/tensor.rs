@@ -140,7 +140,7 @@ fn detached_copies() -> Result<()> {
 
     let other = empty_cpu(&[2, 2], ScalarType::Double)?;
     // SAFETY: nobody else uses the tensor.
-    unsafe { t.shallow_copy_from(&other)? };
+    drop(unsafe { t.shallow_copy_from(&other)? });
     assert_eq!((t.sizes()?, t.dtype(), t.version()?), ([2, 2].as_slice(), ScalarType::Double, 1));
     Ok(())
 }

@@ -621,12 +621,15 @@ pub fn set__source_storage_storage_offset(
         source.resize(needed)?;
     }
     c10::check_in_bounds_for_storage(&size, &stride, offset, self_.dtype(), source)?;
-    // SAFETY: the caller of an in-place operator has exclusive logical access; the view was just proved to lie inside
-    // the new storage.
-    unsafe {
-        self_.set_storage(Some(source.clone()));
-        self_.set_sizes_and_strides(&size, &stride, Some(offset))?;
-    }
+    let old_storage = self_.with_exclusive_metadata("set_()", || {
+        // SAFETY: no other thread uses the metadata here, and nothing borrowed from it is used afterwards. The view was just
+        // proved to lie inside the new storage; kernels ask again (`check_in_storage`).
+        unsafe {
+            self_.set_sizes_and_strides(&size, &stride, Some(offset))?;
+            Ok(self_.set_storage(Some(source.clone())))
+        }
+    })?;
+    drop(old_storage);
     Ok(self_.clone())
 }
 
@@ -645,11 +648,14 @@ fn set_without_memory(
         source.set_sym_nbytes(needed)?;
     }
     c10::check_in_bounds_for_symbolic_storage(size, &stride, offset, self_.dtype(), source)?;
-    // SAFETY: the caller of an in-place operator has exclusive logical access, and there is no memory to reach.
-    unsafe {
-        self_.set_storage(Some(source.clone()));
-        self_.set_sym_sizes_and_strides(size, &stride, Some(offset))?;
-    }
+    let old_storage = self_.with_exclusive_metadata("set_()", || {
+        // SAFETY: no other thread uses the metadata here, and there is no memory to reach.
+        unsafe {
+            self_.set_sym_sizes_and_strides(size, &stride, Some(offset))?;
+            Ok(self_.set_storage(Some(source.clone())))
+        }
+    })?;
+    drop(old_storage);
     Ok(self_.clone())
 }
 

@@ -1,6 +1,6 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, StoragePin, SymInt, Tensor};
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, SymInt, Tensor, TensorPins};
 use dispatch::{IValue, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -158,9 +158,9 @@ fn check_output_options(op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> 
 /// Runs an operator on a stack, without the interpreter's lock if the work is large.
 #[inline]
 pub(crate) fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {
-    if is_large(stack) {
-        // The lock no longer keeps other threads from resizing the arguments: see c10's Note [Pinned storages].
-        let pins = pin_storages(stack);
+    if is_large(stack) && !changes_metadata(op) {
+        // The lock no longer keeps other threads from changing the arguments: see c10's Note [Pinned tensors].
+        let pins = pin_arguments(stack);
         let result = py.detach(|| op.call_boxed(stack));
         drop(pins);
         result?;
@@ -170,11 +170,21 @@ pub(crate) fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<
     Ok(())
 }
 
-/// Keeps the bytes of all arguments alive.
-fn pin_storages(stack: &Stack) -> smallvec::SmallVec<[StoragePin; 4]> {
-    let mut pins = smallvec::SmallVec::new();
+/// Whether an operator changes its argument's sizes or storage. It does so under the interpreter's lock, and quickly.
+fn changes_metadata(op: OperatorHandle) -> bool {
+    op.tags().contains(&"inplace_view")
+}
+
+/// Keeps all arguments as they are, and the bases of views, whose history an in-place operator rewrites.
+fn pin_arguments(stack: &Stack) -> TensorPins {
+    let mut pins = TensorPins::default();
     for value in stack {
-        value.for_each_tensor(&mut |tensor| pins.extend(tensor.storage().map(c10::Storage::pin)));
+        value.for_each_tensor(&mut |tensor| {
+            pins.add(tensor);
+            if let Some(base) = autograd::variable::base(tensor) {
+                pins.add(&base);
+            }
+        });
     }
     pins
 }

@@ -58,7 +58,10 @@ pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor>
         )
     };
     let result = match tensor.numel() {
-        Ok(numel) if numel > LARGE => py.detach(convert)?,
+        Ok(numel) if numel > LARGE => {
+            let _pin = c10::TensorPin::new(tensor);
+            py.detach(convert)?
+        }
         _ => convert()?,
     };
     warnings::emit_pending()?;

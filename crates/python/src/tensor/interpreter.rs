@@ -70,6 +70,22 @@ impl PyInterpreter for CPython {
         .unwrap_or(false)
     }
 
+    fn with_lock(&self, body: &mut dyn FnMut()) {
+        with_lock(body);
+    }
+
+    fn without_lock(&self, body: &mut dyn FnMut()) {
+        // SAFETY: asks about this thread; a lock that it has is taken again on the same thread.
+        unsafe {
+            if ffi::PyGILState_Check() == 0 {
+                return body();
+            }
+            let state = ffi::PyEval_SaveThread();
+            body();
+            ffi::PyEval_RestoreThread(state);
+        }
+    }
+
     fn dispatch(&self, op: &dyn Any, stack: &mut dyn Any) -> Result<()> {
         let (Some(op), Some(stack)) = (op.downcast_ref::<OperatorHandle>(), stack.downcast_mut::<Stack>())
         else {

@@ -3,7 +3,7 @@
 use crate::core::dispatch_key_set::python_ks;
 use crate::core::local_dispatch_key_set::tls_is_dispatch_key_excluded;
 use crate::core::tensor_impl::{TensorImpl, VariableVersion, WRAPPED_NUMBER};
-use crate::{bail, py_interpreter, DispatchKey, DispatchKeySet, Result, Tensor};
+use crate::{bail, py_interpreter, DispatchKey, DispatchKeySet, Result, Storage, Tensor};
 
 impl TensorImpl {
     /// A tensor over the same storage, with metadata, gradient state and identity of its own.
@@ -60,14 +60,14 @@ impl TensorImpl {
     }
 
     /// Makes this tensor the same as `from`: storage, sizes, dtype, keys. Its gradient state, version counter and
-    /// PyObject stay.
+    /// PyObject stay. The storage that it had is returned.
     ///
     /// # Safety
     ///
     /// Exclusive logical access to `self`; `from` is not changed meanwhile.
-    pub unsafe fn shallow_copy_from(&self, from: &TensorImpl) -> Result<()> {
+    pub unsafe fn shallow_copy_from(&self, from: &TensorImpl) -> Result<Option<Storage>> {
         if std::ptr::eq(self, from) {
-            return Ok(());
+            return Ok(None);
         }
         if !self.has_compatible_shallow_copy_type(from) {
             bail!(
@@ -78,7 +78,7 @@ impl TensorImpl {
             );
         }
         if let Some(copy) = self.vtable.shallow_copy_from {
-            return copy(self, from);
+            return copy(self, from).map(|()| None);
         }
         if self.extra.is_some() || from.extra.is_some() {
             bail!(NotImplemented, "{} does not implement shallow_copy_from", self.vtable.name);
@@ -93,7 +93,6 @@ impl TensorImpl {
         // A subclass stays one, and a plain tensor does not become one.
         self.set_key_set((from.key_set() - python_ks) | (self.key_set() & python_ks));
         self.set_flag(WRAPPED_NUMBER, from.is_wrapped_number());
-        drop(old_storage);
-        Ok(())
+        Ok(old_storage)
     }
 }
