@@ -11,10 +11,13 @@
 //!
 //! The number of elements and the contiguity flags are cached and recomputed by every such change.
 
-mod access;
 mod copy;
+mod geometry;
+mod gradient;
+mod memory;
 mod metadata;
 mod pin;
+mod properties;
 mod symbolic;
 mod version;
 mod vtable;
