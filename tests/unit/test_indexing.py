@@ -89,3 +89,9 @@ def test_errors_of_assignment(x):
         del x[0]
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor"):
         ptr.tensor(1)[0]
+
+
+def test_a_mask_that_does_not_fit_comes_before_the_dtype_of_the_value():
+    x = ptr.arange(60).reshape(3, 4, 5)
+    with pytest.raises(IndexError, match="shape of the mask"):
+        x[ptr.tensor([True, False])] = ptr.tensor(3.7)

@@ -98,7 +98,8 @@ pub fn empty_like(
     let sizes = self_.sym_sizes();
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
         MemoryFormat::Preserve => {
-            if self_.is_contiguous() {
+            // A row-major tensor may have any stride where its size is 1, and keeps it.
+            if self_.is_contiguous() && !has_unit_dim(self_) {
                 return at::empty_memory_format(&sizes, dtype, layout, device, pin_memory, None);
             }
             let strides = with_sizes!([self_] preserved_strides(self_))?;
@@ -106,6 +107,10 @@ pub fn empty_like(
         }
         format => at::empty_memory_format(&sizes, dtype, layout, device, pin_memory, Some(format)),
     }
+}
+
+fn has_unit_dim(tensor: &Tensor) -> bool {
+    tensor.sizes().is_ok_and(|sizes| sizes.contains(&1))
 }
 
 /// The strides of a copy: the same where they are dense, else dense in the same order.

@@ -68,13 +68,10 @@ pub fn masked_fill__tensor(self_: &Tensor, mask: &Tensor, value: &Tensor) -> Res
     at::masked_fill__scalar(self_, mask, &at::item(value)?)
 }
 
-/// A copy of `self` over the shape that it and the mask broadcast to.
+/// A row-major copy of `self` over the shape that it and the mask broadcast to.
 fn broadcast_copy(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    let own = self_.sym_sizes();
-    let sizes = infer_broadcast_size(&own, &mask.sym_sizes())?;
-    let expanded = at::expand(self_, &sizes, false)?;
-    let format = if own == sizes { MemoryFormat::Preserve } else { MemoryFormat::Contiguous };
-    at::clone(&expanded, Some(format))
+    let sizes = infer_broadcast_size(&self_.sym_sizes(), &mask.sym_sizes())?;
+    at::clone(&at::expand(self_, &sizes, false)?, Some(MemoryFormat::Contiguous))
 }
 
 /// `aten::masked_fill.Scalar`

@@ -1,6 +1,9 @@
 //! Meta functions of the `conv` operators.
 
-use c10::{check, Result, SizeInt, SizeVector, SmallVec, SymInt, Tensor};
+use c10::{
+    check, compute_strides_for_memory_format, MemoryFormat, Result, SizeInt, SizeVector, SmallVec, SymInt,
+    Tensor,
+};
 use iter::StructuredOutputs;
 
 /// Whether every value is expected to be at least `least`.
@@ -110,7 +113,16 @@ pub fn conv_forward_meta<I: SizeInt>(
             bias.sym_sizes()
         );
     }
-    outs.set_output_contiguous(0, &sizes, input.options())
+    let strides = compute_strides_for_memory_format(&sizes, output_format(input, weight))?;
+    outs.set_output_strided(0, &sizes, &strides, input.options())
+}
+
+/// Channels come last if they do in the input or in the weight.
+fn output_format(input: &Tensor, weight: &Tensor) -> MemoryFormat {
+    match input.suggest_memory_format() {
+        MemoryFormat::Contiguous => weight.suggest_memory_format(),
+        format => format,
+    }
 }
 
 /// A gradient has the sizes of the output.

@@ -222,6 +222,8 @@ pub fn index_put_meta<I: SizeInt>(
     _accumulate: bool,
     _unsafe: bool,
 ) -> Result<IndexPlan> {
+    // Before the values are looked at, as in PyTorch: a mask that does not fit is an IndexError.
+    let info = advanced_index::<I>(self_, indices)?;
     check!(
         self_.dtype() == values.dtype(),
         "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
@@ -234,7 +236,6 @@ pub fn index_put_meta<I: SizeInt>(
         values.device(),
         self_.device()
     );
-    let info = advanced_index::<I>(self_, indices)?;
     let (target, own) = (I::sizes_of(&info.self_)?, I::sizes_of(values)?);
     check!(
         is_expandable_to(&own, &target)?,

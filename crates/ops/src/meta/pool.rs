@@ -1,6 +1,6 @@
 //! Meta functions of the `pool` operators.
 
-use c10::{check, Result, ScalarType, SizeInt, Tensor};
+use c10::{check, compute_strides_for_memory_format, Result, ScalarType, SizeInt, Tensor};
 use iter::StructuredOutputs;
 
 /// One value per spatial dimension: as given, or one for both.
@@ -101,9 +101,10 @@ pub fn max_pool2d_meta<I: SizeInt>(
         out[ndim - 2],
         out[ndim - 1]
     );
+    let strides = compute_strides_for_memory_format(&out, self_.suggest_memory_format())?;
     let options = c10::TensorOptions::new().device(self_.device());
-    outs.set_output_contiguous(0, &out, options.dtype(self_.dtype()))?;
-    outs.set_output_contiguous(1, &out, options.dtype(ScalarType::Long))
+    outs.set_output_strided(0, &out, &strides, options.dtype(self_.dtype()))?;
+    outs.set_output_strided(1, &out, &strides, options.dtype(ScalarType::Long))
 }
 
 /// `max_pool2d_with_indices_backward`
