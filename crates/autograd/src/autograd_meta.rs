@@ -113,14 +113,32 @@ impl AutogradMeta {
 
     /// Replaces the history.
     pub(crate) fn set_edge(&self, edge: Edge) {
-        let old = {
-            let mut state = self.state.lock();
-            self.has_grad_fn.store(edge.function.is_some(), Ordering::Release);
-            state.output_nr = edge.input_nr;
-            std::mem::replace(&mut state.grad_fn, edge.function)
-        };
+        let old = self.replace_edge(&mut self.state.lock(), edge);
         // Outside the lock: this may delete a graph.
         drop(old);
+    }
+
+    /// Replaces the history of a view that was right at version `known` by one for version `current`, unless somebody
+    /// else has replaced it meanwhile.
+    pub(crate) fn set_view_edge(&self, view: &DifferentiableViewMeta, edge: Edge, known: u32, current: u32) {
+        let unused = {
+            let mut state = self.state.lock();
+            if view.attr_version() == known {
+                let old = self.replace_edge(&mut state, edge);
+                // Last: who sees the version finds the history.
+                view.set_attr_version(current);
+                old
+            } else {
+                edge.function
+            }
+        };
+        drop(unused);
+    }
+
+    fn replace_edge(&self, state: &mut GradState, edge: Edge) -> Option<Node> {
+        self.has_grad_fn.store(edge.function.is_some(), Ordering::Release);
+        state.output_nr = edge.input_nr;
+        std::mem::replace(&mut state.grad_fn, edge.function)
     }
 
     /// The hooks of a leaf, if any were registered.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use c10::{
-    bail, check, internal_assert, AutoGradMode, AutogradMetaInterface, AutogradState, GradMode, Result,
-    ScalarType, Tensor, TensorPin,
+    bail, check, internal_assert, AutoGradMode, AutogradMetaInterface, AutogradState,
+    ExcludeDispatchKeyGuard, GradMode, Result, ScalarType, Tensor, TensorPin,
 };
 
 use crate::accumulate_grad::AccumulateGrad;
@@ -73,26 +73,32 @@ pub fn grad_fn(tensor: &Tensor) -> Result<Option<Node>> {
 }
 
 fn view_grad_fn(tensor: &Tensor, meta: &AutogradMeta, view: &DifferentiableViewMeta) -> Result<Option<Node>> {
-    let _only_once = view.regenerate.lock();
     if !meta.has_grad_fn() && !requires_grad(view.base()) {
         return Ok(None);
     }
-    let current = version(tensor);
-    if view.attr_version() != current {
+    let (current, known) = (version(tensor), view.attr_version());
+    if known != current {
         check_creation_meta(meta, view, true)?;
-        let regenerated = {
-            // The request may come from a place where recording is off.
-            let _grad_mode = AutoGradMode::new(true);
-            match view.view_fn() {
-                Some(view_fn) => view_fn.apply(view.base())?,
-                None => tensor_ops::as_strided_like(view.base(), tensor)?,
-            }
-        };
+        // Without a lock: this may run Python code. Of two threads that do it, the first one's node stays.
+        let regenerated = regenerate_view(tensor, view)?;
         let node = AutogradMeta::of(&regenerated).and_then(|m| m.raw_edge().function);
-        meta.set_edge(Edge { function: node, input_nr: 0 });
-        view.set_attr_version(current);
+        meta.set_view_edge(view, Edge { function: node, input_nr: 0 }, known, current);
     }
     Ok(meta.raw_edge().function)
+}
+
+/// The view, made once more from its base, for the node that this records.
+fn regenerate_view(tensor: &Tensor, view: &DifferentiableViewMeta) -> Result<Tensor> {
+    // The request may come from a place where recording is off.
+    let _grad_mode = AutoGradMode::new(true);
+    match view.view_fn() {
+        Some(view_fn) => view_fn.apply(view.base()),
+        None => {
+            // Bookkeeping, which no mode is to see.
+            let _below_python = ExcludeDispatchKeyGuard::new(c10::python_ks);
+            tensor_ops::as_strided_like(view.base(), tensor)
+        }
+    }
 }
 
 /// Where the gradient of a tensor goes: its `grad_fn`, or for a leaf that requires gradients its accumulator.

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 use std::sync::Arc;
 
 use c10::{Result, Tensor};
-use parking_lot::Mutex;
 
 /// How a view came to be; decides whether it may be modified in place while gradients are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +102,6 @@ pub struct DifferentiableViewMeta {
     view_fn: Option<ViewFunc>,
     creation_meta: AtomicU8,
     attr_version: AtomicU32,
-    /// Held while the history is made anew, so that two threads don't both do it.
-    pub(crate) regenerate: Mutex<()>,
 }
 
 impl DifferentiableViewMeta {
@@ -120,7 +117,6 @@ impl DifferentiableViewMeta {
             view_fn,
             creation_meta: AtomicU8::new(creation_meta as u8),
             attr_version: AtomicU32::new(version),
-            regenerate: Mutex::new(()),
         }
     }
 

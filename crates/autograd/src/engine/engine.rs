@@ -409,23 +409,42 @@ fn deliver(
     producer: Option<c10::Stream>,
 ) -> Result<()> {
     let consumer = next.stream();
-    let mut progress = task.progress.lock();
-    let Some(pending) = progress.pending.get_mut(&NodeKey::of(next)) else {
-        bail!(Runtime, "dependency not found for {}", next.name())
+    let key = NodeKey::of(next);
+    let mut buffer = {
+        let mut progress = task.progress.lock();
+        let Some(pending) = progress.pending.get_mut(&key) else {
+            bail!(Runtime, "dependency not found for {}", next.name())
+        };
+        internal_assert!(
+            pending.dependencies > 0,
+            "{} received more gradients than it has edges",
+            next.name()
+        );
+        if pending.inputs.is_none() && !task.should_execute(next) {
+            pending.dependencies -= 1;
+            return Ok(());
+        }
+        pending.inputs.take().unwrap_or_else(|| InputBuffer::new(next.num_inputs()))
     };
-    internal_assert!(pending.dependencies > 0, "{} received more gradients than it has edges", next.name());
-    pending.dependencies -= 1;
-    let is_ready = pending.dependencies == 0;
-    if pending.inputs.is_none() && !task.should_execute(next) {
-        return Ok(());
-    }
-    let mut buffer = pending.inputs.take().unwrap_or_else(|| InputBuffer::new(next.num_inputs()));
+    // Without the lock: a sum is an operator, which may run Python code.
     buffer.add(input_nr as usize, output, producer, consumer)?;
-    if !is_ready {
-        pending.inputs = Some(buffer);
-        return Ok(());
+    loop {
+        let mut progress = task.progress.lock();
+        let Some(pending) = progress.pending.get_mut(&key) else {
+            bail!(Internal, "{} is no longer among the nodes of its task", next.name())
+        };
+        let Some(others) = pending.inputs.take() else {
+            pending.dependencies -= 1;
+            if pending.dependencies != 0 {
+                pending.inputs = Some(buffer);
+                return Ok(());
+            }
+            break;
+        };
+        // Another thread has delivered meanwhile.
+        drop(progress);
+        buffer.merge(others, consumer)?;
     }
-    drop(progress);
     let queue = worker::ready_queue(&task.cpu_ready_queue, consumer)?;
     push(task, &queue, next.clone(), buffer);
     Ok(())

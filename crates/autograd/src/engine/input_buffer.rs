@@ -22,6 +22,15 @@ impl InputBuffer {
         self.buffer
     }
 
+    /// Adds what has arrived in another buffer for the same node.
+    pub(super) fn merge(&mut self, other: Self, consumer: Option<Stream>) -> Result<()> {
+        for (pos, grad) in other.buffer.into_iter().enumerate() {
+            let producer = grad.as_ref().and_then(stream_sync::stream_of);
+            self.add(pos, grad, producer, consumer)?;
+        }
+        Ok(())
+    }
+
     /// Adds a gradient made on stream `producer` for a node that runs on stream `consumer`.
     #[inline]
     pub(super) fn add(

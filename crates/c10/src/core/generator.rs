@@ -71,8 +71,15 @@ impl Generator {
     }
 
     /// The generator, for as long as the lock is held. A kernel takes it once for all of its numbers.
+    ///
+    /// Waits without the interpreter's lock: a large fill may have the generator for seconds.
     pub fn lock(&self) -> ForkSafeMutexGuard<'_, Box<dyn GeneratorImpl>> {
-        self.0.state.lock()
+        loop {
+            if let Some(guard) = self.0.state.try_lock() {
+                return guard;
+            }
+            crate::core::tensor_impl::wait_until(&|| self.0.state.try_lock().is_some());
+        }
     }
 
     /// Runs code with the generator as the backend's own type.

@@ -334,7 +334,17 @@ impl StorageImpl {
         self.reallocate(nbytes)
     }
 
+    /// Gives the end of a block back that `resize` has left.
+    fn trim(&self) -> Result<()> {
+        self.replace_block(self.nbytes(), true)
+    }
+
     fn reallocate(&self, nbytes: usize) -> Result<()> {
+        self.replace_block(nbytes, false)
+    }
+
+    /// Copies the bytes to a block of another size. With `only_trim` a size that has changed meanwhile is left alone.
+    fn replace_block(&self, nbytes: usize, only_trim: bool) -> Result<()> {
         let allocator = self.allocator_or_default()?;
         let new = allocator.allocate(nbytes)?;
         // The copy is made without the lock, from bytes that another thread's `resize` cannot free.
@@ -349,6 +359,11 @@ impl StorageImpl {
         }
         let mut guarded = self.guarded.lock();
         let others_pin = guarded.pins > 1;
+        if only_trim && (self.nbytes() != nbytes || guarded.capacity <= nbytes) {
+            drop(guarded);
+            drop((new, pin));
+            return Ok(());
+        }
         let unused = if others_pin && nbytes < guarded.capacity {
             guarded.trim = true;
             Some(new)
@@ -383,7 +398,7 @@ impl StorageImpl {
         drop(retired);
         if trim {
             // Without memory for the smaller block the larger one stays.
-            let _ = self.reallocate(self.nbytes());
+            let _ = self.trim();
         }
     }
 

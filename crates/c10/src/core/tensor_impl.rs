@@ -22,7 +22,8 @@ mod symbolic;
 mod version;
 mod vtable;
 
-pub use pin::{TensorPin, TensorPins};
+pub(crate) use pin::wait_until;
+pub use pin::{OperatorHold, TensorPin, TensorPins, WithoutHolds};
 pub use version::VariableVersion;
 pub use vtable::{ReadDims, ShallowCopyAndDetach, TensorImplVTable, STRIDED_VTABLE};
 

@@ -273,7 +273,8 @@ impl OperatorEntry {
     #[cold]
     fn parse_definition(&'static self) -> Result<&'static Definition> {
         let registry = registry::lock();
-        let Some((_, text)) = &registry.state(self.id).definition else {
+        let state = registry.state(self.id);
+        let Some((_, text)) = &state.definition else {
             return Err(Error::runtime(format!(
                 "Tried to access the schema for {} which doesn't have a schema registered yet",
                 self.name
@@ -282,7 +283,7 @@ impl OperatorEntry {
         let schema: FunctionSchema = FunctionSchema::parse(text).map_err(|e| {
             Error::runtime(e.to_string()).context(format!("in the definition of {}", self.name))
         })?;
-        let info = OpInfo::new(&schema);
+        let info = OpInfo::new(&schema, &state.tags);
         let definition: &'static Definition = Box::leak(Box::new(Definition { schema, info }));
         self.definition.store(std::ptr::from_ref(definition).cast_mut(), Ordering::Release);
         Ok(definition)

@@ -29,6 +29,10 @@ pub struct OpInfo {
     pub mutated: Vec<usize>,
     /// The written arguments that no return stands for: all of them, where an operator returns nothing.
     pub mutated_unreturned: Vec<usize>,
+    /// The written arguments whose sizes or storage may be replaced: `out=`, and what `resize_` and its like are called on.
+    pub reshaped: Vec<usize>,
+    /// Whether the operator draws random numbers.
+    pub is_random: bool,
     /// Whether the caller provides outputs.
     pub is_out: bool,
     /// Whether any return is a view.
@@ -38,8 +42,8 @@ pub struct OpInfo {
 }
 
 impl OpInfo {
-    /// Digests a schema.
-    pub fn new(schema: &FunctionSchema) -> OpInfo {
+    /// Digests a schema and the tags of its operator.
+    pub fn new(schema: &FunctionSchema, tags: &[&str]) -> OpInfo {
         let args = &schema.arguments;
         let mutated: Vec<usize> = (0..args.len()).filter(|&i| args[i].is_write()).collect();
         let returns: Vec<ReturnAlias> = schema
@@ -64,6 +68,12 @@ impl OpInfo {
                 .copied()
                 .filter(|&i| !returns.contains(&ReturnAlias::Mutated(i)))
                 .collect(),
+            reshaped: if schema.is_out() || tags.contains(&"inplace_view") {
+                mutated.clone()
+            } else {
+                Vec::new()
+            },
+            is_random: tags.contains(&"nondeterministic_seeded"),
             is_out: schema.is_out(),
             is_view: views > 0,
             is_multi_output_view: views > 1 || returns_view_list,
@@ -104,7 +114,16 @@ mod tests {
     use super::*;
 
     fn info(schema: &str) -> OpInfo {
-        OpInfo::new(&FunctionSchema::parse(schema).unwrap())
+        OpInfo::new(&FunctionSchema::parse(schema).unwrap(), &[])
+    }
+
+    #[test]
+    fn outputs_and_what_is_resized_may_get_another_shape() {
+        assert_eq!(info("neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)").reshaped, [1]);
+        assert!(info("neg_(Tensor(a!) self) -> Tensor(a!)").reshaped.is_empty());
+        let resize_ = FunctionSchema::parse("resize_(Tensor(a!) self, SymInt[] size) -> Tensor(a!)").unwrap();
+        assert_eq!(OpInfo::new(&resize_, &["inplace_view"]).reshaped, [0]);
+        assert!(OpInfo::new(&resize_, &["nondeterministic_seeded"]).is_random);
     }
 
     #[test]

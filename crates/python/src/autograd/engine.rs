@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 use super::node_attributes::node_argument;
 use super::node_object::{self, wrap_bound};
 use crate::convert::{errors, ivalue, warnings};
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 use crate::tensor;
 
 /// A tensor or an edge, held for the length of a call.
@@ -185,7 +185,7 @@ fn _grad<'py>(
 #[pyfunction]
 fn _queue_callback(callback: Py<PyAny>) -> Res<()> {
     Ok(engine::queue_callback(Box::new(move || {
-        Python::attach(|py| callback.call0(py).map(drop).map_err(errors::to_core))
+        call_python(|py| callback.call0(py).map(drop).map_err(errors::to_core))
     }))?)
 }
 

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::function::PyFunction;
 use super::hooks;
 use crate::convert::{errors, ivalue};
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 use crate::tensor;
 
 /// What the node knows of the forward call.
@@ -178,7 +178,7 @@ impl NodeFunction for PyFunctionNode {
     }
 
     fn apply(&self, node: &Node, grads: VariableList) -> Result<VariableList> {
-        Python::attach(|py| self.run(py, node, &grads).map_err(|raised| errors::to_core(raised.into())))
+        call_python(|py| self.run(py, node, &grads).map_err(|raised| errors::to_core(raised.into())))
     }
 
     fn release_variables(&self) {

@@ -15,7 +15,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::convert::{errors, ivalue};
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 use crate::tensor;
 
 /// The hooks on one tensor's gradient.
@@ -131,7 +131,7 @@ fn name_of(hook: &Bound<'_, PyAny>) -> String {
 
 impl TensorHook for PyTensorHooks {
     fn call(&self, grad: &Tensor) -> Result<Option<Tensor>> {
-        Python::attach(|py| self.run(py, grad).map_err(errors::to_core))
+        call_python(|py| self.run(py, grad).map_err(errors::to_core))
     }
 
     fn name(&self) -> String {
@@ -145,7 +145,7 @@ impl TensorHook for PyTensorHooks {
 
 impl FunctionPreHook for PyPreHook {
     fn call(&self, grads: VariableList) -> Result<VariableList> {
-        Python::attach(|py| {
+        call_python(|py| {
             let mut current = grads_to_python(py, &grads)?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
                 let result = hook.call1((&current,)).map_err(errors::to_core)?;
@@ -163,7 +163,7 @@ impl FunctionPreHook for PyPreHook {
 
 impl FunctionPostHook for PyPostHook {
     fn call(&self, outputs: VariableList, inputs: &[Option<Tensor>]) -> Result<VariableList> {
-        Python::attach(|py| {
+        call_python(|py| {
             let mut current = grads_to_python(py, &outputs)?;
             let inputs = grads_to_python(py, inputs)?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
@@ -182,7 +182,7 @@ impl FunctionPostHook for PyPostHook {
 
 impl PostAccumulateGradHook for PyPostAccumulateHooks {
     fn call(&self, leaf: &Tensor) -> Result<()> {
-        Python::attach(|py| {
+        call_python(|py| {
             let leaf =
                 tensor::wrap_bound(py, leaf.clone()).map_err(|raised| errors::to_core(raised.into()))?;
             for hook in values(self.0.bind(py)).map_err(errors::to_core)? {

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::convert::errors;
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 use crate::tensor;
 
 /// A pair of Python functions.
@@ -32,7 +32,7 @@ struct PyPacked {
 
 impl SavedTensorHooks for PySavedTensorHooks {
     fn pack(&self, tensor: &Tensor) -> Result<Arc<dyn PackedTensor>> {
-        Python::attach(|py| {
+        call_python(|py| {
             let object =
                 tensor::wrap_bound(py, tensor.clone()).map_err(|raised| errors::to_core(raised.into()))?;
             let data = self.pack.bind(py).call1((object,)).map_err(errors::to_core)?;
@@ -44,7 +44,7 @@ impl SavedTensorHooks for PySavedTensorHooks {
 
 impl PackedTensor for PyPacked {
     fn unpack(&self) -> Result<Tensor> {
-        Python::attach(|py| {
+        call_python(|py| {
             let result = self.unpack.bind(py).call1((self.data.bind(py),)).map_err(errors::to_core)?;
             match tensor::get(&result) {
                 Some(tensor) => Ok(tensor.clone()),

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 
 use super::{arguments, keys, torch_dispatch};
 use crate::convert::errors;
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 
 /// A library, which takes its registrations back when it is reset or dies.
 #[pyclass(name = "_DispatchLibrary", module = "ptr._C", frozen, weakref, skip_from_py_object)]
@@ -118,7 +118,7 @@ fn kernel(function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<KernelFunction>
     check_callable(function)?;
     let function = function.clone().unbind();
     Ok(KernelFunction::from_boxed_closure(move |op, keyset, stack| {
-        Python::attach(|py| {
+        call_python(|py| {
             call(function.bind(py), op, with_keyset.then_some(keyset), false, stack)
                 .map_err(|raised| errors::to_core(raised.into()))
         })
@@ -130,7 +130,7 @@ fn fallback_kernel(function: &Bound<'_, PyAny>, with_keyset: bool) -> Res<Kernel
     check_callable(function)?;
     let function = function.clone().unbind();
     Ok(KernelFunction::from_boxed_closure(move |op, keyset, stack| {
-        Python::attach(|py| {
+        call_python(|py| {
             call(function.bind(py), op, with_keyset.then_some(keyset), true, stack)
                 .map_err(|raised| errors::to_core(raised.into()))
         })

@@ -21,7 +21,7 @@ use super::stack::Stashed;
 use crate::convert::errors;
 use crate::ops::operator_handle::PyOperatorHandle;
 use crate::ops::torch_function;
-use crate::raw::Res;
+use crate::raw::{call_python, Res};
 
 /// Everything that comes before the Python key in a call: it is over when Python handles the call.
 const ABOVE_PYTHON: DispatchKeySet =
@@ -52,7 +52,7 @@ fn python_fallback(op: OperatorHandle, _: DispatchKeySet, stack: &mut Stack) -> 
 /// Serves one call.
 fn dispatch_to_python(op: OperatorHandle, stack: &mut Stack) -> Result<()> {
     let _above = ExcludeDispatchKeyGuard::new(ABOVE_PYTHON);
-    Python::attach(|py| run(py, op, stack).map_err(|raised| errors::to_core(raised.into())))
+    call_python(|py| run(py, op, stack).map_err(|raised| errors::to_core(raised.into())))
 }
 
 fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {

@@ -1,12 +1,11 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{AutoDispatchBelowADInplaceOrView, DispatchKeySet, SymInt, Tensor, TensorPins};
-use dispatch::{IValue, OperatorHandle, Stack};
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKey, OperatorHold, SymInt, Tensor};
+use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use super::convert_argument::has_python_key;
 use super::parser::{Call, Parsed};
 use super::signature::{OutSource, Signature};
 use super::{error_text, return_types, torch_function, OpTable};
@@ -158,45 +157,60 @@ fn check_output_options(op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> 
 /// Runs an operator on a stack, without the interpreter's lock if the work is large.
 #[inline]
 pub(crate) fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {
-    if is_large(stack) && !changes_metadata(op) {
-        // The lock no longer keeps other threads from changing the arguments: see c10's Note [Pinned tensors].
-        let pins = pin_arguments(stack);
-        let result = py.detach(|| op.call_boxed(stack));
-        drop(pins);
-        result?;
-    } else {
+    let info = op.info()?;
+    // `resize_` and its like are quick, and change their argument under the lock anyway.
+    let large = (info.is_out || info.reshaped.is_empty()) && is_large(stack);
+    if !large && info.reshaped.is_empty() && !info.is_random {
         op.call_boxed(stack)?;
+        return Ok(());
     }
-    Ok(())
+    run_held(py, op, info, stack, large)
 }
 
-/// Whether an operator changes its argument's sizes or storage. It does so under the interpreter's lock, and quickly.
-fn changes_metadata(op: OperatorHandle) -> bool {
-    op.tags().contains(&"inplace_view")
+/// Runs an operator that other threads may meet: see c10's Note [Pinned tensors].
+fn run_held(py: Python<'_>, op: OperatorHandle, info: &OpInfo, stack: &mut Stack, large: bool) -> Res<()> {
+    if python_takes_part(stack) {
+        // What `__torch_dispatch__` calls in its turn comes here again.
+        op.call_boxed(stack)?;
+        return Ok(());
+    }
+    let (mut pinned, mut claimed) = (TensorVec::new(), TensorVec::new());
+    // Random operators may have to wait for their generator.
+    if large || info.is_random {
+        for value in stack.iter() {
+            value.for_each_tensor(&mut |tensor| {
+                pinned.push(tensor.clone());
+                // An in-place operator rewrites the history of a view's base.
+                pinned.extend(autograd::variable::base(tensor));
+            });
+        }
+    }
+    for &argument in &info.reshaped {
+        stack[argument].for_each_tensor(&mut |tensor| claimed.push(tensor.clone()));
+    }
+    let hold = OperatorHold::acquire(&pinned, &claimed);
+    let result = if large { py.detach(|| op.call_boxed(stack)) } else { op.call_boxed(stack) };
+    drop(hold);
+    Ok(result?)
 }
 
-/// Keeps all arguments as they are, and the bases of views, whose history an in-place operator rewrites.
-fn pin_arguments(stack: &Stack) -> TensorPins {
-    let mut pins = TensorPins::default();
+type TensorVec = smallvec::SmallVec<[Tensor; 4]>;
+
+/// Whether a mode, or the class of an argument, has a `__torch_dispatch__`.
+fn python_takes_part(stack: &Stack) -> bool {
+    let mut keys = c10::tls_local_dispatch_key_set().included;
     for value in stack {
-        value.for_each_tensor(&mut |tensor| {
-            pins.add(tensor);
-            if let Some(base) = autograd::variable::base(tensor) {
-                pins.add(&base);
-            }
-        });
+        value.for_each_tensor(&mut |tensor| keys |= tensor.key_set());
     }
-    pins
+    keys.has(DispatchKey::Python)
 }
 
 /// Whether a call may take long: by the elements of its tensors, or, where it has none, by the sizes that it is given.
 #[inline]
 fn is_large(stack: &Stack) -> bool {
     let mut numel = None;
-    let mut keys = DispatchKeySet::default();
     let mut count = |t: &Tensor| {
         numel = Some(numel.unwrap_or(0i64).saturating_add(t.numel().unwrap_or(0)));
-        keys |= t.key_set();
     };
     for value in stack {
         match value {
@@ -205,7 +219,7 @@ fn is_large(stack: &Stack) -> bool {
             _ => {}
         }
     }
-    numel.unwrap_or_else(|| factory_numel(stack)) > RELEASE_ABOVE_NUMEL && !has_python_key(keys)
+    numel.unwrap_or_else(|| factory_numel(stack)) > RELEASE_ABOVE_NUMEL
 }
 
 /// A bound on the elements that a factory makes: its largest integer (`arange`, `randperm`) or product of sizes.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use c10::{DispatchKey, DispatchKeySet, ScalarType, SymInt, Tensor, TensorImpl};
+use c10::{ScalarType, SymInt, Tensor, TensorImpl};
 use dispatch::schema::Type;
 use dispatch::IValue;
 use pyo3::exceptions::PyTypeError;
@@ -343,9 +343,4 @@ pub(crate) fn convert_alone(ty: &Type, number: usize, object: &Bound<'_, PyAny>)
 pub(super) unsafe fn at<'a, 'py>(py: Python<'py>, object: *mut ffi::PyObject) -> Borrowed<'a, 'py, PyAny> {
     // SAFETY: passed on to the caller.
     unsafe { borrow(py, object) }
-}
-
-/// Whether any of the tensors has the Python key: such calls run with the interpreter's lock.
-pub(super) fn has_python_key(keys: DispatchKeySet) -> bool {
-    keys.has(DispatchKey::Python)
 }

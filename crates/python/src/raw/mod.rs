@@ -27,6 +27,14 @@ pub(crate) unsafe fn token<'py>() -> Python<'py> {
     unsafe { Python::assume_attached() }
 }
 
+/// Runs Python code on behalf of an operator or of the engine: with the interpreter's lock, and without the thread's holds
+/// on tensors, because that code may wait for anything (c10's Note [Pinned tensors]).
+#[inline]
+pub(crate) fn call_python<R>(body: impl FnOnce(Python<'_>) -> R) -> R {
+    let _lifted = c10::WithoutHolds::new();
+    Python::attach(body)
+}
+
 /// Views a borrowed pointer as an object.
 ///
 /// # Safety

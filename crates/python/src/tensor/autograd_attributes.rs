@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use autograd::{variable, Node};
+use c10::OperatorHold;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -138,6 +139,7 @@ unsafe extern "C" fn set_data(
                 PyTypeError::new_err(format!("Variable data has to be a tensor, but got {found}")).into()
             );
         };
+        let _hold = OperatorHold::acquire(&[], std::slice::from_ref(tensor));
         variable::set_data(tensor, new_data)?;
         Ok(0)
     })

@@ -51,6 +51,8 @@ impl PyInterpreter for CPython {
     }
 
     unsafe fn decref(&self, pyobj: *mut c_void) {
+        // A finalizer is Python code: see `raw::call_python`.
+        let _lifted = c10::WithoutHolds::new();
         // SAFETY: the caller gives up a reference that it owns.
         with_lock(|| unsafe { ffi::Py_DECREF(pyobj.cast()) });
     }

@@ -3,151 +3,92 @@
 //! # Note [Pinned tensors]
 //!
 //! Metadata is read without locks (Note [Exclusive logical access]), and Python programs are ordered by the interpreter's
-//! lock. Large operators and the backward pass run without that lock. They hold a [`TensorPin`] for each tensor that
-//! Python code can reach, which also pins its storage (Note [Pinned storages]). Whoever changes metadata does it through
-//! [`TensorImpl::with_exclusive_metadata`]:
+//! lock. Large operators and the backward pass run without that lock, so there are two ways to hold a tensor:
 //!
-//! * a tensor that has a PyObject changes under the interpreter's lock, because who holds the lock reads without a pin;
-//! * it changes when no other thread has it pinned. The caller waits, without the interpreter's lock. A thread that has
-//!   pins itself could wait for one that waits for it: it gets an error instead. Its own pins of this tensor do not count:
-//!   an operator may give new sizes to its own output.
+//! * a *pin* ([`TensorPin`]) keeps metadata and bytes as they are (Note [Pinned storages]). What runs without the
+//!   interpreter's lock pins each tensor that Python code can reach. Many threads may pin a tensor.
+//! * a *claim* is the right to change metadata, for one thread, while no other thread has a pin.
 //!
-//! A pin never waits for another pin, and waits for a change without the interpreter's lock, so nothing here can lock up.
+//! Who calls an operator from Python acquires both ([`OperatorHold`]) before anything of the arguments is read, and waits
+//! for them without the interpreter's lock, holding none: all of them or nothing. Below that, an operator changes metadata
+//! through [`TensorImpl::with_exclusive_metadata`], which never waits: waiting would give up the interpreter's lock in
+//! the middle of an operator that has read its arguments without pins. A tensor that has a PyObject changes under that
+//! lock, because who has it reads without a pin.
 //!
-//! A forked child has none of the parent's other threads, whose pins will never end. The word therefore says in
-//! which generation of processes it was written; of an earlier one nothing counts.
+//! While Python code runs (a hook, a custom function, `__torch_dispatch__`), the thread's holds are lifted
+//! ([`WithoutHolds`]): that code may wait for anything. Afterwards the pins are taken anew, and the operator reads metadata
+//! as it is then.
+//!
+//! So nothing here locks up: a thread that waits for a claim has no hold, a thread with a claim waits for nothing, and a
+//! pin waits for claims only.
+
+mod count;
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 
-use crate::core::os;
+use smallvec::SmallVec;
+
+pub(crate) use self::count::wait_until;
+pub(super) use self::count::PinCount;
+use self::count::{Pinned, COUNT};
 use crate::core::tensor_impl::TensorImpl;
 use crate::{bail, py_interpreter, Error, Result, Storage, StoragePin, Tensor};
 
-/// Somebody changes the metadata.
-const CHANGING: u32 = 1 << 25;
-/// The pins that there are.
-const COUNT: u32 = CHANGING - 1;
-const GENERATION_SHIFT: u32 = 26;
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Pin,
+    Claim,
+}
 
-/// The current generation, in the bits of the word where it stands.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
+/// What a thread holds.
+struct Held {
+    tensor: *const TensorImpl,
+    kind: Kind,
+    /// That of a counted pin.
+    generation: Option<u32>,
+}
 
 thread_local! {
-    /// What this thread has pinned, latest last.
-    static PINNED: RefCell<Vec<*const TensorImpl>> = const { RefCell::new(Vec::new()) };
+    /// What this thread holds, latest last.
+    static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
 }
 
-unsafe extern "C" fn nothing() {}
-
-unsafe extern "C" fn next_generation() {
-    GENERATION.fetch_add(1 << GENERATION_SHIFT, Ordering::Relaxed);
+fn remember(tensor: &Tensor, kind: Kind, generation: Option<u32>) {
+    // A thread that is being torn down runs no operators: nobody asks what it holds.
+    let _ = HELD.try_with(|held| held.borrow_mut().push(Held { tensor: tensor.as_ptr(), kind, generation }));
 }
 
-#[inline]
-fn generation() -> u32 {
-    if !FORK_HANDLED.load(Ordering::Relaxed) {
-        handle_fork();
-    }
-    GENERATION.load(Ordering::Relaxed)
+/// Forgets the latest hold of a kind; `None` if it has been lifted.
+fn forget(tensor: &Tensor, kind: Kind) -> Option<Held> {
+    HELD.try_with(|held| {
+        let mut held = held.borrow_mut();
+        let at =
+            held.iter().rposition(|held| held.kind == kind && std::ptr::eq(held.tensor, tensor.as_ptr()))?;
+        Some(held.remove(at))
+    })
+    .ok()
+    .flatten()
 }
 
-#[cold]
-fn handle_fork() {
-    if !FORK_HANDLED.swap(true, Ordering::Relaxed) {
-        // Without memory for the handler a child may wait for a pin of its parent: no worse than any lock.
-        let _ = os::at_fork(nothing, nothing, next_generation);
-    }
+/// How often this thread holds a tensor in a way.
+fn holds(tensor: &TensorImpl, kind: Kind) -> u32 {
+    let count = HELD.try_with(|held| {
+        held.borrow().iter().filter(|held| held.kind == kind && std::ptr::eq(held.tensor, tensor)).count()
+    });
+    u32::try_from(count.unwrap_or(0)).unwrap_or(COUNT)
 }
 
-/// Sleeps, without the interpreter's lock, until `ready`.
-#[cold]
-fn wait_until(ready: &dyn Fn() -> bool) {
-    let mut wait = || {
-        let mut pause = Duration::from_micros(10);
-        while !ready() {
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(Duration::from_millis(1));
-        }
-    };
-    match py_interpreter() {
-        Some(interpreter) => interpreter.without_lock(&mut wait),
-        None => wait(),
+fn try_pin(tensor: &Tensor) -> bool {
+    // Its own claim is looked for only where there is one.
+    let own_claim = !tensor.pins.is_pinnable() && holds(tensor, Kind::Claim) != 0;
+    match tensor.pins.try_add(own_claim) {
+        Pinned::Counted(generation) => remember(tensor, Kind::Pin, Some(generation)),
+        Pinned::Uncounted => remember(tensor, Kind::Pin, None),
+        Pinned::Claimed => return false,
     }
-}
-
-/// The pins of one tensor, and whether its metadata is being changed.
-#[derive(Default)]
-pub(super) struct PinCount(AtomicU32);
-
-impl PinCount {
-    /// What counts of a word: nothing if it is of an earlier generation.
-    #[inline]
-    fn current(word: u32, generation: u32) -> u32 {
-        if (word ^ generation) >> GENERATION_SHIFT == 0 {
-            word
-        } else {
-            generation
-        }
-    }
-
-    /// Counts a pin, and returns its generation; `None` if there are more than can be counted.
-    #[inline]
-    fn add(&self) -> Option<u32> {
-        let generation = generation();
-        let mut word = self.0.load(Ordering::Relaxed);
-        loop {
-            let current = Self::current(word, generation);
-            if current & CHANGING != 0 {
-                wait_until(&|| self.0.load(Ordering::Relaxed) & CHANGING == 0);
-                word = self.0.load(Ordering::Relaxed);
-                continue;
-            }
-            if current & COUNT == COUNT {
-                return None;
-            }
-            // Acquire: what the last change has written is seen.
-            match self.0.compare_exchange_weak(word, current + 1, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Some(generation),
-                Err(now) => word = now,
-            }
-        }
-    }
-
-    #[inline]
-    fn remove(&self, generation: u32) {
-        if generation == GENERATION.load(Ordering::Relaxed) {
-            // Release: a change comes after everything that was read.
-            self.0.fetch_sub(1, Ordering::Release);
-        }
-    }
-
-    /// Claims the right to change, if no more than `own` pins are there.
-    fn try_claim(&self, own: u32) -> bool {
-        let generation = generation();
-        let word = self.0.load(Ordering::Relaxed);
-        let current = Self::current(word, generation);
-        current & CHANGING == 0
-            && current & COUNT <= own
-            && self.0.compare_exchange(word, current | CHANGING, Ordering::Acquire, Ordering::Relaxed).is_ok()
-    }
-
-    fn release_claim(&self) {
-        self.0.fetch_and(!CHANGING, Ordering::Release);
-    }
-}
-
-/// Gives a claim back, also when the change panics.
-struct Claim<'a>(&'a PinCount);
-
-impl Drop for Claim<'_> {
-    fn drop(&mut self) {
-        self.0.release_claim();
-    }
+    true
 }
 
 /// Keeps a tensor's metadata and the bytes of its storage as they are: see Note [Pinned tensors].
@@ -156,8 +97,6 @@ impl Drop for Claim<'_> {
 #[must_use = "the tensor is pinned only while the pin lives"]
 pub struct TensorPin<T: Borrow<Tensor> = Tensor> {
     tensor: T,
-    /// `None`: the pin could not be counted.
-    generation: Option<u32>,
     storage: Option<StoragePin>,
     not_send: PhantomData<*const ()>,
 }
@@ -166,14 +105,16 @@ impl<T: Borrow<Tensor>> TensorPin<T> {
     /// Pins a tensor, waiting for a change that is under way.
     #[inline]
     pub fn new(tensor: T) -> Self {
-        let pinned: &Tensor = tensor.borrow();
-        let generation = pinned.pins.add();
-        let address = pinned.as_ptr();
-        // A thread that ends has no operators to run: nothing asks for its pins.
-        let _ = PINNED.try_with(|pinned| pinned.borrow_mut().push(address));
+        while !try_pin(tensor.borrow()) {
+            wait_until(&|| tensor.borrow().pins.is_pinnable());
+        }
+        Self::of_pinned(tensor)
+    }
+
+    fn of_pinned(tensor: T) -> Self {
         // The storage is read only now that nobody replaces it. Tensors without memory have none to keep.
-        let storage = pinned.storage().ok().map(Storage::pin);
-        Self { tensor, generation, storage, not_send: PhantomData }
+        let storage = tensor.borrow().storage().ok().map(Storage::pin);
+        Self { tensor, storage, not_send: PhantomData }
     }
 }
 
@@ -181,15 +122,8 @@ impl<T: Borrow<Tensor>> Drop for TensorPin<T> {
     #[inline]
     fn drop(&mut self) {
         self.storage = None;
-        let tensor: &Tensor = self.tensor.borrow();
-        let address = tensor.as_ptr();
-        let _ = PINNED.try_with(|pinned| {
-            let mut pinned = pinned.borrow_mut();
-            if let Some(at) = pinned.iter().rposition(|&other| other == address) {
-                pinned.remove(at);
-            }
-        });
-        if let Some(generation) = self.generation {
+        let tensor = self.tensor.borrow();
+        if let Some(generation) = forget(tensor, Kind::Pin).and_then(|held| held.generation) {
             tensor.pins.remove(generation);
         }
     }
@@ -197,7 +131,7 @@ impl<T: Borrow<Tensor>> Drop for TensorPin<T> {
 
 /// Many pins, which end in the order that is cheap: the latest first.
 #[derive(Default)]
-pub struct TensorPins(smallvec::SmallVec<[TensorPin; 4]>);
+pub struct TensorPins(SmallVec<[TensorPin; 4]>);
 
 impl TensorPins {
     /// Pins one more tensor.
@@ -215,13 +149,129 @@ impl Drop for TensorPins {
     }
 }
 
+/// The right to change a tensor's metadata.
+struct TensorClaim {
+    tensor: Tensor,
+    not_send: PhantomData<*const ()>,
+}
+
+impl TensorClaim {
+    /// `None` while others hold the tensor.
+    fn try_new(tensor: &Tensor) -> Option<Self> {
+        if !tensor.pins.try_claim(holds(tensor, Kind::Pin)) {
+            return None;
+        }
+        remember(tensor, Kind::Claim, None);
+        Some(Self { tensor: tensor.clone(), not_send: PhantomData })
+    }
+}
+
+impl Drop for TensorClaim {
+    fn drop(&mut self) {
+        if forget(&self.tensor, Kind::Claim).is_some() {
+            self.tensor.pins.release_claim();
+        }
+    }
+}
+
+/// What a call of an operator holds of its arguments: see Note [Pinned tensors].
+#[derive(Default)]
+pub struct OperatorHold {
+    pins: TensorPins,
+    claims: SmallVec<[TensorClaim; 1]>,
+}
+
+impl OperatorHold {
+    /// Pins some tensors and claims others, waiting until all of them are free. A tensor may be in both.
+    pub fn acquire(pinned: &[Tensor], claimed: &[Tensor]) -> Self {
+        loop {
+            match Self::try_acquire(pinned, claimed) {
+                Ok(hold) => return hold,
+                Err(Busy { tensor, kind: Kind::Pin }) => wait_until(&|| tensor.pins.is_pinnable()),
+                Err(Busy { tensor, kind: Kind::Claim }) => {
+                    let own = holds(tensor, Kind::Pin);
+                    wait_until(&|| tensor.pins.is_claimable(own));
+                }
+            }
+        }
+    }
+
+    fn try_acquire<'a>(pinned: &'a [Tensor], claimed: &'a [Tensor]) -> Result<Self, Busy<'a>> {
+        let mut hold = Self::default();
+        for tensor in claimed {
+            // Once is enough for a tensor that is given twice.
+            if holds(tensor, Kind::Claim) == 0 {
+                let claim = TensorClaim::try_new(tensor).ok_or(Busy { tensor, kind: Kind::Claim })?;
+                hold.claims.push(claim);
+            }
+        }
+        for tensor in pinned {
+            if !try_pin(tensor) {
+                return Err(Busy { tensor, kind: Kind::Pin });
+            }
+            hold.pins.0.push(TensorPin::of_pinned(tensor.clone()));
+        }
+        Ok(hold)
+    }
+}
+
+/// A tensor that others hold, and how it was wanted.
+struct Busy<'a> {
+    tensor: &'a Tensor,
+    kind: Kind,
+}
+
+/// While it lives, this thread holds no tensor: see Note [Pinned tensors]. Pins are taken anew in the end, claims are not.
+pub struct WithoutHolds {
+    lifted: Vec<Held>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl WithoutHolds {
+    /// Lifts what this thread holds.
+    #[inline]
+    pub fn new() -> Self {
+        let lifted = HELD.try_with(RefCell::take).unwrap_or_default();
+        for held in &lifted {
+            // SAFETY: who holds a tensor keeps it alive until the hold ends, which is after this guard: the thread's
+            // holds are those of calls further up its stack.
+            let tensor = unsafe { &*held.tensor };
+            match (held.kind, held.generation) {
+                (Kind::Claim, _) => tensor.pins.release_claim(),
+                (Kind::Pin, Some(generation)) => tensor.pins.remove(generation),
+                (Kind::Pin, None) => {}
+            }
+        }
+        Self { lifted, not_send: PhantomData }
+    }
+}
+
+impl Default for WithoutHolds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for WithoutHolds {
+    #[inline]
+    fn drop(&mut self) {
+        for held in self.lifted.drain(..).filter(|held| held.kind == Kind::Pin) {
+            // SAFETY: as above.
+            let tensor = std::mem::ManuallyDrop::new(unsafe { Tensor::from_raw(held.tensor) });
+            while !try_pin(&tensor) {
+                wait_until(&|| tensor.pins.is_pinnable());
+            }
+        }
+    }
+}
+
 impl TensorImpl {
     /// Runs `change` while no other thread uses the metadata: see Note [Pinned tensors]. `change` replaces metadata and
     /// does nothing else; what it takes out is returned, to be dropped by the caller. `op` begins the message of an error.
     ///
     /// # Errors
     ///
-    /// Another thread has pinned the tensor, and this thread, which has pins as well, cannot wait for it.
+    /// Another thread has pinned the tensor.
     pub fn with_exclusive_metadata<R>(&self, op: &str, change: impl FnOnce() -> Result<R>) -> Result<R> {
         let interpreter = match py_interpreter() {
             Some(interpreter) if !self.pyobj.get().is_null() => interpreter,
@@ -235,128 +285,27 @@ impl TensorImpl {
     }
 
     fn claim_and<R>(&self, op: &str, change: impl FnOnce() -> Result<R>) -> Result<R> {
-        let (all, own) = PINNED
-            .try_with(|pinned| {
-                let pinned = pinned.borrow();
-                let this: *const TensorImpl = self;
-                (pinned.len(), pinned.iter().filter(|&&other| std::ptr::eq(other, this)).count())
-            })
-            .unwrap_or((0, 0));
-        let own = u32::try_from(own).unwrap_or(COUNT);
-        if !self.pins.try_claim(own) {
-            if all != 0 {
-                bail!(
-                    Runtime,
-                    "{op}: cannot change the sizes, strides or storage of a tensor with which another thread is \
-                     computing; expected it to be used by one thread at a time"
-                );
-            }
-            // Claimed in the wait, so that no pin comes between.
-            wait_until(&|| self.pins.try_claim(own));
+        if holds(self, Kind::Claim) != 0 {
+            return change();
         }
-        let _claim = Claim(&self.pins);
+        if !self.pins.try_claim(holds(self, Kind::Pin)) {
+            bail!(
+                Runtime,
+                "{op}: cannot change the sizes, strides or storage of a tensor with which another thread is computing; \
+                 expected it to be used by one thread at a time"
+            );
+        }
+        /// Gives the claim back, also when the change panics.
+        struct Release<'a>(&'a PinCount);
+        impl Drop for Release<'_> {
+            fn drop(&mut self) {
+                self.0.release_claim();
+            }
+        }
+        let _release = Release(&self.pins);
         change()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::thread;
-
-    use super::*;
-    use crate::{Device, DispatchKey, DispatchKeySet, ScalarType};
-
-    fn tensor() -> Tensor {
-        let keys = DispatchKeySet::from_key(DispatchKey::CPU);
-        Tensor::from(TensorImpl::new(None, keys, ScalarType::Float, Device::CPU))
-    }
-
-    fn change(tensor: &Tensor) -> Result<()> {
-        tensor.with_exclusive_metadata("resize_()", || Ok(()))
-    }
-
-    #[test]
-    fn own_pins_do_not_keep_from_changing() {
-        let (x, y) = (tensor(), tensor());
-        let mut pins = TensorPins::default();
-        [&x, &y, &x].into_iter().for_each(|t| pins.add(t));
-        change(&x).unwrap();
-        drop(pins);
-        assert_eq!(x.pins.0.load(Ordering::Relaxed) & (COUNT | CHANGING), 0);
-        PINNED.with(|pinned| assert!(pinned.borrow().is_empty()));
-    }
-
-    #[test]
-    fn a_change_waits_for_the_pins_of_others() {
-        let x = tensor();
-        let done = AtomicBool::new(false);
-        thread::scope(|scope| {
-            let pin = TensorPin::new(&x);
-            let changer = scope.spawn(|| {
-                change(&x).unwrap();
-                assert!(done.load(Ordering::Acquire));
-            });
-            thread::sleep(Duration::from_millis(5));
-            done.store(true, Ordering::Release);
-            drop(pin);
-            changer.join().unwrap();
-        });
-    }
-
-    #[test]
-    fn who_has_pins_does_not_wait() {
-        let (x, y) = (tensor(), tensor());
-        thread::scope(|scope| {
-            let pin = TensorPin::new(&x);
-            let changer = scope.spawn(|| {
-                let _other = TensorPin::new(&y);
-                change(&x).unwrap_err().to_string()
-            });
-            let error = changer.join().unwrap();
-            assert!(error.contains("another thread is computing"), "{error}");
-            drop(pin);
-        });
-    }
-
-    #[test]
-    fn changes_and_pins_never_overlap() {
-        let x = tensor();
-        let (pinned, changing) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        let _pin = TensorPin::new(&x);
-                        pinned.fetch_add(1, Ordering::SeqCst);
-                        assert_eq!(changing.load(Ordering::SeqCst), 0);
-                        pinned.fetch_sub(1, Ordering::SeqCst);
-                    }
-                });
-                scope.spawn(|| {
-                    for _ in 0..500 {
-                        x.with_exclusive_metadata("set_()", || {
-                            assert_eq!(changing.fetch_add(1, Ordering::SeqCst), 0);
-                            assert_eq!(pinned.load(Ordering::SeqCst), 0);
-                            changing.fetch_sub(1, Ordering::SeqCst);
-                            Ok(())
-                        })
-                        .unwrap();
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn pins_of_an_earlier_process_do_not_count() {
-        let pins = PinCount::default();
-        pins.0.store((3 << GENERATION_SHIFT) + 5, Ordering::Relaxed);
-        assert!(pins.try_claim(0));
-        pins.release_claim();
-        let generation = pins.add().unwrap();
-        assert_eq!(pins.0.load(Ordering::Relaxed) & COUNT, 1);
-        pins.remove(generation);
-        assert!(pins.try_claim(0));
-    }
-}
+mod tests;

@@ -1,0 +1,160 @@
+//! [`PinCount`]: the word of a tensor that says who keeps its metadata as it is, and who changes it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::core::os;
+use crate::py_interpreter;
+
+/// Somebody has the right to change the metadata.
+pub(super) const CLAIMED: u32 = 1 << 25;
+/// The pins that there are.
+pub(super) const COUNT: u32 = CLAIMED - 1;
+pub(super) const GENERATION_SHIFT: u32 = 26;
+
+/// The current generation of processes, in the bits of the word where it stands. A forked child has none of its
+/// parent's other threads, whose pins will never end: what is of an earlier generation does not count.
+static GENERATION: AtomicU32 = AtomicU32::new(0);
+static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn nothing() {}
+
+unsafe extern "C" fn next_generation() {
+    GENERATION.fetch_add(1 << GENERATION_SHIFT, Ordering::Relaxed);
+}
+
+#[inline]
+fn generation() -> u32 {
+    if !FORK_HANDLED.load(Ordering::Relaxed) {
+        handle_fork();
+    }
+    GENERATION.load(Ordering::Relaxed)
+}
+
+#[cold]
+fn handle_fork() {
+    if !FORK_HANDLED.swap(true, Ordering::Relaxed) {
+        // Without memory for the handler a child may wait for a pin of its parent: no worse than any lock.
+        let _ = os::at_fork(nothing, nothing, next_generation);
+    }
+}
+
+/// Sleeps, without the interpreter's lock, until `ready`.
+#[cold]
+pub(crate) fn wait_until(ready: &dyn Fn() -> bool) {
+    let mut wait = || {
+        let mut pause = Duration::from_micros(10);
+        while !ready() {
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(1));
+        }
+    };
+    match py_interpreter() {
+        Some(interpreter) => interpreter.without_lock(&mut wait),
+        None => wait(),
+    }
+}
+
+/// What became of an attempt to pin.
+pub(super) enum Pinned {
+    /// Counted, in this generation.
+    Counted(u32),
+    /// There are more pins than can be counted.
+    Uncounted,
+    /// Somebody has a claim.
+    Claimed,
+}
+
+/// Pins, a claim, and the generation of processes in which they were counted.
+#[derive(Default)]
+pub(in super::super) struct PinCount(pub(super) AtomicU32);
+
+impl PinCount {
+    /// What counts of a word: nothing if it is of an earlier generation.
+    #[inline]
+    fn current(word: u32, generation: u32) -> u32 {
+        if (word ^ generation) >> GENERATION_SHIFT == 0 {
+            word
+        } else {
+            generation
+        }
+    }
+
+    /// Counts a pin, unless another thread has a claim (`own_claim`: the claim is this thread's).
+    #[inline]
+    pub(super) fn try_add(&self, own_claim: bool) -> Pinned {
+        let generation = generation();
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let current = Self::current(word, generation);
+            if current & CLAIMED != 0 && !own_claim {
+                return Pinned::Claimed;
+            }
+            if current & COUNT == COUNT {
+                return Pinned::Uncounted;
+            }
+            // Acquire: what the last change has written is seen.
+            match self.0.compare_exchange_weak(word, current + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Pinned::Counted(generation),
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn remove(&self, generation: u32) {
+        if generation == GENERATION.load(Ordering::Relaxed) {
+            // Release: a change comes after everything that was read.
+            self.0.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Whether a thread with `own` pins could claim.
+    pub(super) fn is_claimable(&self, own: u32) -> bool {
+        let current = Self::current(self.0.load(Ordering::Relaxed), generation());
+        current & CLAIMED == 0 && current & COUNT <= own
+    }
+
+    /// Whether a thread without a claim could pin.
+    pub(super) fn is_pinnable(&self) -> bool {
+        Self::current(self.0.load(Ordering::Relaxed), generation()) & CLAIMED == 0
+    }
+
+    /// Claims the right to change, if there is no claim and no more than `own` pins.
+    pub(super) fn try_claim(&self, own: u32) -> bool {
+        let generation = generation();
+        let mut word = self.0.load(Ordering::Relaxed);
+        loop {
+            let current = Self::current(word, generation);
+            if current & CLAIMED != 0 || current & COUNT > own {
+                return false;
+            }
+            match self.0.compare_exchange_weak(word, current | CLAIMED, Ordering::Acquire, Ordering::Relaxed)
+            {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+    }
+
+    pub(super) fn release_claim(&self) {
+        self.0.fetch_and(!CLAIMED, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pins_of_an_earlier_process_do_not_count() {
+        let pins = PinCount::default();
+        pins.0.store((3 << GENERATION_SHIFT) + 5, Ordering::Relaxed);
+        assert!(pins.is_claimable(0) && pins.try_claim(0) && !pins.is_pinnable());
+        pins.release_claim();
+        let Pinned::Counted(generation) = pins.try_add(false) else { panic!("claimed") };
+        assert_eq!(pins.0.load(Ordering::Relaxed) & COUNT, 1);
+        pins.remove(generation);
+        assert!(pins.try_claim(0));
+    }
+}
