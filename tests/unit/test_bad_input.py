@@ -261,3 +261,65 @@ def test_a_window_much_larger_than_the_image_looks_at_the_image_alone():
     x = ptr.arange(16.0).reshape(1, 1, 4, 4)
     out = ptr.nn.functional.max_pool2d(x, [1, 2**30], padding=[0, 2**29], stride=1)
     assert out.amax(3).tolist() == [[[3.0, 7.0, 11.0, 15.0]]]
+
+
+class TestDtypesOfOperands:
+    """A kernel gets pointers to the type that it was compiled for, or it does not run."""
+
+    def test_abs_of_complex_into_another_dtype(self):
+        x = ptr.tensor([3 + 4j, 1, 3 - 4j, 0])
+        memory = bytearray(16)
+        out = ptr.frombuffer(memory, dtype=ptr.uint8, count=4)
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Byte"):
+            ptr.abs(x, out=out)
+        assert memory == bytearray(16)
+        for dtype in [ptr.float16, ptr.float32, ptr.float64]:
+            assert ptr.abs(x, out=ptr.empty(0, dtype=dtype)).tolist() == [5, 1, 5, 0]
+
+    @pytest.mark.parametrize("dtype", [ptr.int64, ptr.float64, ptr.uint8])
+    def test_where_into_another_dtype(self, dtype):
+        condition = ptr.tensor([True, False])
+        with pytest.raises(RuntimeError, match="Expected out type to be Float"):
+            ptr.where(condition, ptr.ones(2), ptr.zeros(2), out=ptr.empty(2, dtype=dtype))
+
+    def test_index_into_another_dtype(self):
+        with pytest.raises(RuntimeError, match="must have the same scalar type"):
+            ptr.ops.aten.index.Tensor_out(ptr.ones(3), [ptr.tensor([0, 2])], out=ptr.empty(2, dtype=ptr.int8))
+
+    @pytest.mark.parametrize("which", ["weight", "bias"])
+    def test_convolution(self, which):
+        operands = {"input": ptr.ones(1, 2, 3, 3, dtype=ptr.float64), "weight": ptr.ones(2, 2, 1, 1), "bias": ptr.ones(2)}
+        operands = {name: value.half() if name == which else value.double() for name, value in operands.items()}
+        with pytest.raises(RuntimeError):
+            ptr.ops.aten._conv_forward(*operands.values(), [1, 1], [0, 0], [1, 1], 1)
+        with pytest.raises(RuntimeError):
+            ptr.nn.functional.conv2d(*operands.values())
+
+    def test_nll_loss(self):
+        scores, target = ptr.zeros(2, 3, dtype=ptr.float64), ptr.tensor([0, 2])
+        one = ptr.ones((), dtype=ptr.float64)
+        for grad, total in [(one.half(), one), (one, one.half())]:
+            with pytest.raises(RuntimeError, match="expected scalar type Double but found Half"):
+                ptr.ops.aten.nll_loss_backward(grad, scores, target, None, 1, -100, total)
+
+    def test_class_weights_are_a_vector(self):
+        scores, target = ptr.zeros(2, 100000), ptr.tensor([99999, 99999])
+        for shape in [(1, 100000), (100000, 1)]:
+            with pytest.raises(RuntimeError, match="weight tensor should be defined either for all"):
+                ptr.nn.functional.cross_entropy(scores, target, weight=ptr.ones(shape))
+
+
+class TestFusedSgdOnOverlappingMemory:
+    def test_partial_overlap_is_refused(self):
+        x = ptr.arange(20001.0)
+        parameter = x[1:].detach().requires_grad_()
+        parameter.grad = x[:-1].detach()
+        for fused in [True, None]:
+            with pytest.raises(RuntimeError, match="unsupported operation"):
+                ptr.optim.SGD([parameter], lr=0.5, fused=fused).step()
+
+    def test_a_parameter_that_is_its_own_gradient(self):
+        parameter = ptr.ones(20001, requires_grad=True)
+        parameter.grad = parameter.detach()
+        ptr.optim.SGD([parameter], lr=0.25, fused=True).step()
+        assert (parameter == 0.75).all()

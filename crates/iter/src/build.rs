@@ -80,7 +80,7 @@ impl TensorIterator {
     ) {
         if let Some(outs) = outs {
             for i in 0..outs.len() {
-                self.operands.push(OperandInfo::new(outs.given(i).cloned(), true));
+                self.operands.push(OperandInfo::new(outs.maybe_get_output(i).cloned(), true));
             }
         } else {
             for output in &config.outputs {

@@ -4,12 +4,12 @@
 //! itself (`add_`) is decided here, once for all operators.
 
 use c10::{
-    check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType, SizeInt,
-    SmallVec, SymInt, Tensor, TensorOptions,
+    can_cast, check, compute_contiguous_strides, internal_assert, DimVector, Error, Result, ScalarType,
+    SizeInt, SmallVec, SymInt, Tensor, TensorOptions,
 };
 
 use crate::cast::copy_into;
-use crate::empty::empty_strided;
+use crate::empty::{empty, empty_strided};
 use crate::resize::{resize_impl, resize_output};
 
 /// Who makes the outputs.
@@ -155,6 +155,21 @@ impl StructuredOutputs {
         self.slots[i].proxy = Some(proxy);
     }
 
+    /// Has the kernel write output `i` in a dtype of its own; a given output of another dtype is cast to from a proxy.
+    pub fn compute_in<I: SizeInt>(&mut self, i: usize, dtype: ScalarType, sizes: &[I]) -> Result<()> {
+        let Some(out) = self.given(i).filter(|out| out.dtype() != dtype) else { return Ok(()) };
+        check!(
+            can_cast(dtype, out.dtype()),
+            "result type {} can't be cast to the desired output type {}",
+            dtype.short_name(),
+            out.dtype().short_name()
+        );
+        resize_output(out, sizes)?;
+        let proxy = empty(sizes, &out.options().dtype(dtype))?;
+        self.set_proxy(i, proxy);
+        Ok(())
+    }
+
     /// Copies proxies to their outputs. Call it after the kernel.
     pub fn finish(&mut self) -> Result<()> {
         for slot in &mut self.slots {
@@ -184,7 +199,9 @@ impl StructuredOutputs {
         match (self.mode, &slot.output) {
             (Mode::Functional, None) => slot.output = Some(empty_strided(sizes, strides, &options)?),
             (Mode::Functional, Some(_)) => internal_assert!(false, "output {i} was set twice"),
-            (Mode::Out, Some(out)) => resize_out(out, sizes, strides, &options)?,
+            (Mode::Out, Some(out)) => {
+                resize_out(slot.proxy.as_ref().unwrap_or(out), sizes, strides, &options)?
+            }
             (Mode::Inplace, Some(self_)) => check_inplace(self_, sizes, &options)?,
             (Mode::Out | Mode::Inplace, None) => return Err(unset(i)),
         }

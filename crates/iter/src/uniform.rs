@@ -28,7 +28,7 @@ impl TensorIterator {
         let Some(common) = common_of(config)? else { return Ok(false) };
         let out_dtype = config.static_dtype.unwrap_or(common.dtype);
         for i in 0..outs.len() {
-            if let Some(output) = outs.given(i) {
+            if let Some(output) = outs.maybe_get_output(i) {
                 if !common.fits(output)? {
                     return Ok(false);
                 }
@@ -46,7 +46,7 @@ impl TensorIterator {
         let walked = !self.is_meta && self.numel != 0;
         for i in 0..outs.len() {
             // A given output has this size, dtype and device already, so there is nothing to tell `outs`.
-            if let Some(output) = outs.given(i) {
+            if let Some(output) = outs.maybe_get_output(i) {
                 if config.check_mem_overlap {
                     for input in config.inputs.iter().filter(|input| !input.is_same(output)) {
                         assert_no_partial_overlap(output, input)?;

@@ -1,4 +1,45 @@
-//! Addresses that threads share.
+//! Addresses of elements, and those that threads share.
+//!
+//! # Note [Typed pointers]
+//! That an access stays inside its storage is proved by the byte before a kernel runs (`check_in_storage`). That the bytes
+//! are elements of the type which the kernel was compiled for is proved here: a pointer to `T` comes from a tensor
+//! by [`const_data_ptr`] or [`mutable_data_ptr`], which compare the dtype, and elementwise kernels are compared with their
+//! iterator in [`crate::loops::run`].
+
+use c10::{check, Element, Result, Tensor};
+
+fn check_dtype<T: Element>(tensor: &Tensor) -> Result<()> {
+    check!(
+        tensor.dtype() == T::SCALAR_TYPE,
+        "expected scalar type {} but found {}",
+        T::SCALAR_TYPE.short_name(),
+        tensor.dtype().short_name()
+    );
+    Ok(())
+}
+
+/// The first element, to be read. A tensor of another dtype is an error.
+pub(crate) fn const_data_ptr<T: Element>(tensor: &Tensor) -> Result<*const T> {
+    check_dtype::<T>(tensor)?;
+    Ok(tensor.const_data_ptr().cast())
+}
+
+/// The first element, to be written. A tensor of another dtype is an error.
+pub(crate) fn mutable_data_ptr<T: Element>(tensor: &Tensor) -> Result<*mut T> {
+    check_dtype::<T>(tensor)?;
+    Ok(tensor.data_ptr().cast())
+}
+
+/// Two tensors whose elements are copied as bytes are of one dtype.
+pub(crate) fn check_same_dtype(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
+    check!(
+        a.dtype() == b.dtype(),
+        "{name}(): expected tensors of one dtype, got {} and {}",
+        a.dtype().short_name(),
+        b.dtype().short_name()
+    );
+    Ok(())
+}
 
 /// An address of tensor memory. Kernels cut index ranges so that no two threads write to the same element.
 #[derive(Clone, Copy)]

@@ -11,7 +11,7 @@
 
 use std::mem::MaybeUninit;
 
-use c10::{BFloat16, Half, Result, ScalarType};
+use c10::{internal_assert, BFloat16, Half, Result, ScalarType};
 use half::slice::HalfFloatSliceExt;
 use iter::TensorIterator;
 use smallvec::SmallVec;
@@ -87,8 +87,28 @@ pub(crate) fn unrounded_scalar(iter: &TensorIterator, arg: usize) -> Option<f32>
     }
 }
 
-/// Runs a block kernel over all elements of an iterator, on several threads above `grain` elements.
-pub(crate) fn run(iter: &TensorIterator, kernel: Block<'_>, grain: usize) -> Result<()> {
+/// Whether a kernel that was compiled for a type may be handed elements of a dtype. A bool is a byte in memory, and read
+/// and written as one.
+fn is_stored_as(dtype: ScalarType, wanted: ScalarType) -> bool {
+    let as_byte = |dtype| if dtype == ScalarType::Bool { ScalarType::Byte } else { dtype };
+    as_byte(compute_dtype(dtype)) == as_byte(wanted)
+}
+
+/// Runs a block kernel over all elements of an iterator, on several threads above `grain` elements. `types` are those that
+/// the kernel was compiled for, one per operand: see Note [Typed pointers] in `address.rs`.
+pub(crate) fn run(
+    iter: &TensorIterator,
+    types: &[ScalarType],
+    kernel: Block<'_>,
+    grain: usize,
+) -> Result<()> {
+    for (arg, &wanted) in types.iter().enumerate() {
+        internal_assert!(
+            arg < iter.ntensors() && is_stored_as(iter.dtype(arg), wanted),
+            "operand {arg} is of dtype {}, and the kernel computes with {wanted}",
+            iter.dtype(arg)
+        );
+    }
     let operands: SmallVec<[Operand; 5]> =
         (0..iter.ntensors()).map(|arg| Operand::new(iter.dtype(arg), arg < iter.noutputs())).collect();
     iter.for_each_2d(

@@ -118,8 +118,9 @@ pub(crate) fn unary<I: Stored, O: Stored>(
 ) -> Result<()> {
     run(
         iter,
+        &[O::SCALAR_TYPE, I::SCALAR_TYPE],
         // SAFETY: Note [Block kernels]: the pointers are contiguous blocks of the operands' compute dtypes, which
-        // the caller's dtype switch matched to I and O; an output is not aliased.
+        // `run` compares with I and O; an output is not aliased.
         &|data, n| unsafe { map1::<I, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), f) },
         grain(cost),
     )
@@ -133,6 +134,7 @@ pub(crate) fn function<I: Stored, O: Stored>(
 ) -> Result<()> {
     run(
         iter,
+        &[O::SCALAR_TYPE, I::SCALAR_TYPE],
         // SAFETY: as in `unary`.
         &|data, n| unsafe { map_function::<I, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), f) },
         grain(cost),
@@ -147,6 +149,7 @@ pub(crate) fn binary<I: Stored, J: Stored, O: Stored>(
 ) -> Result<()> {
     run(
         iter,
+        &[O::SCALAR_TYPE, I::SCALAR_TYPE, J::SCALAR_TYPE],
         // SAFETY: as in `unary`.
         &|data, n| unsafe {
             map2::<I, J, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), input::<J>(data[2], n), f);
@@ -163,6 +166,7 @@ pub(crate) fn ternary<I: Stored, J: Stored, O: Stored>(
 ) -> Result<()> {
     run(
         iter,
+        &[O::SCALAR_TYPE, I::SCALAR_TYPE, J::SCALAR_TYPE, J::SCALAR_TYPE],
         // SAFETY: as in `unary`.
         &|data, n| unsafe {
             let (a, b, c) = (input::<I>(data[1], n), input::<J>(data[2], n), input::<J>(data[3], n));

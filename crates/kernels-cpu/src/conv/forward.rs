@@ -7,7 +7,7 @@ use super::columns::Columns;
 use super::depthwise::depthwise;
 use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
-use crate::address::Address;
+use crate::address::{const_data_ptr, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::linalg::implicit::{multiply_block, PackedRows};
 use crate::linalg::tile::Panel;
@@ -31,7 +31,11 @@ pub(super) struct Bias<T> {
 impl<T: LinalgElement> Bias<T> {
     fn of(tensor: &Tensor) -> Result<Bias<T>> {
         let stride = tensor.stride(0)? as isize;
-        Ok(Bias { data: Address(tensor.data_ptr()), stride, element: std::marker::PhantomData })
+        Ok(Bias {
+            data: Address(const_data_ptr::<T>(tensor)?.cast_mut().cast()),
+            stride,
+            element: std::marker::PhantomData,
+        })
     }
 
     pub(super) fn at(&self, channel: usize) -> T::Sum {
@@ -58,9 +62,9 @@ fn conv_forward_kernel(
     let geometry = Geometry::new(weights.spatial, stride, padding, dilation, groups)?;
     dispatch!(input.dtype(), "convolution", ALL_AND_COMPLEX + HALF, |T| {
         let bias = bias.map(Bias::<T>::of).transpose()?;
-        let input = (input.data_ptr().cast::<T>().cast_const(), images);
-        let weight = (weight.data_ptr().cast::<T>().cast_const(), weights);
-        let target = Target::whole(outs[0].data_ptr().cast::<T>(), outputs);
+        let input = (const_data_ptr::<T>(input)?, images);
+        let weight = (const_data_ptr::<T>(weight)?, weights);
+        let target = Target::whole(mutable_data_ptr::<T>(&outs[0])?, outputs);
         if geometry.groups > 1 && weights.channels == 1 {
             return depthwise(input, weight, bias, target, &geometry);
         }

@@ -12,6 +12,7 @@ use super::depthwise::depthwise_input_backward;
 use super::forward::{product, Target};
 use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
+use crate::address::{const_data_ptr, mutable_data_ptr};
 use crate::dispatch::dispatch;
 use crate::linalg::implicit::PackedRows;
 use crate::linalg::LinalgElement;
@@ -35,9 +36,9 @@ fn conv_input_backward_kernel(
     let (grads, weights, inputs) = (Images::of(grad_output)?, Images::of(weight)?, Images::of(&outs[0])?);
     let geometry = Geometry::new(weights.spatial, stride, padding, dilation, groups)?;
     dispatch!(grad_output.dtype(), "convolution_backward", ALL_AND_COMPLEX + HALF, |T| {
-        let grad = (grad_output.data_ptr().cast::<T>().cast_const(), grads);
-        let weight = (weight.data_ptr().cast::<T>().cast_const(), weights);
-        backward(grad, weight, (outs[0].data_ptr().cast::<T>(), inputs), &geometry)
+        let grad = (const_data_ptr::<T>(grad_output)?, grads);
+        let weight = (const_data_ptr::<T>(weight)?, weights);
+        backward(grad, weight, (mutable_data_ptr::<T>(&outs[0])?, inputs), &geometry)
     })
 }
 

@@ -12,6 +12,7 @@ use super::columns::Columns;
 use super::depthwise::depthwise_weight_backward;
 use super::shape::{Geometry, Images};
 use super::taps::Taps;
+use crate::address::{const_data_ptr, mutable_data_ptr};
 use crate::dispatch::dispatch;
 use crate::linalg::blocked::KC;
 use crate::linalg::implicit::{multiply_block, PackedRows};
@@ -43,16 +44,16 @@ fn conv_weight_backward_kernel(
     let geometry = Geometry::new(weights.spatial, stride, padding, dilation, groups)?;
     dispatch!(input.dtype(), "convolution_backward", ALL_AND_COMPLEX + HALF, |T| {
         let sources = Sources::<T> {
-            grad: grad_output.data_ptr().cast::<T>().cast_const(),
+            grad: const_data_ptr::<T>(grad_output)?,
             grads,
-            input: input.data_ptr().cast::<T>().cast_const(),
+            input: const_data_ptr::<T>(input)?,
             images,
             taps: Taps::all(&geometry, &weights),
             geometry: &geometry,
             rows: grads.channels / geometry.groups,
             channels: weights.channels,
         };
-        let result = Weights { data: outs[0].data_ptr().cast::<T>(), weights };
+        let result = Weights { data: mutable_data_ptr::<T>(&outs[0])?, weights };
         if geometry.groups > 1 && weights.channels == 1 {
             by_channel(&sources, &result)
         } else {

@@ -7,6 +7,7 @@
 use c10::{check, BFloat16, Element, Half, Result, ScalarType, Tensor};
 use half::slice::HalfFloatSliceExt;
 use iter::parallel::{parallel_for, GRAIN_SIZE};
+use iter::{assert_no_partial_overlap, get_overlap_status, MemOverlapStatus};
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
@@ -232,17 +233,24 @@ fn step_tensor<T: Parameter>(
             other.sizes()?
         );
     }
-    let dense_param = aligned(param, param)?;
-    let dense_grad = aligned(grad, &dense_param)?;
-    let dense_buffer = buffer.map(|buffer| aligned(buffer, &dense_param)).transpose()?;
+    // As for `param.add_(grad)`: what lies across the other is refused, and the very same elements are read from a copy.
+    let pairs =
+        [Some((param, grad)), buffer.map(|buffer| (param, buffer)), buffer.map(|buffer| (buffer, grad))];
+    for (written, read) in pairs.into_iter().flatten() {
+        assert_no_partial_overlap(written, read)?;
+    }
+    let dense_param = aligned(param, param, &[])?;
+    let dense_grad = aligned(grad, &dense_param, &[&dense_param])?;
+    let dense_buffer =
+        buffer.map(|buffer| aligned(buffer, &dense_param, &[&dense_param, &dense_grad])).transpose()?;
     let n = param.numel()? as usize;
     let [p, g] = [&dense_param, &dense_grad].map(|t| Address(t.data_ptr()));
     let b = dense_buffer.as_ref().map(|t| Address(t.data_ptr()));
     let size = std::mem::size_of::<T>() as i64;
     parallel_for(0, n, GRAIN_SIZE / 2, &|begin, end| {
         let (offset, count) = (begin as i64 * size, end - begin);
-        // SAFETY: the tensors have `n` elements without gaps, in one order; pieces are disjoint, and parameters,
-        // gradients and buffers are different tensors.
+        // SAFETY: the tensors have `n` elements without gaps, in one order; pieces are disjoint, and `aligned`
+        // keeps the three apart.
         unsafe {
             let buffer = b.map_or(&mut [][..], |b| b.offset(offset).slice_mut::<T>(count));
             T::step(p.offset(offset).slice_mut(count), g.offset(offset).slice_mut(count), buffer, step);
@@ -258,9 +266,13 @@ fn step_tensor<T: Parameter>(
     Ok(())
 }
 
-/// The tensor if it has no gaps and its elements lie in the order of `like`'s, else such a copy.
-fn aligned(tensor: &Tensor, like: &Tensor) -> Result<Tensor> {
-    if tensor.is_non_overlapping_and_dense() && tensor.strides()? == like.strides()? {
+/// The tensor if it has no gaps, its elements lie in the order of `like`'s, and none of them is an element of `others`;
+/// else such a copy.
+fn aligned(tensor: &Tensor, like: &Tensor, others: &[&Tensor]) -> Result<Tensor> {
+    let is_apart = others.iter().try_fold(true, |apart, other| {
+        Ok::<_, c10::Error>(apart && get_overlap_status(tensor, other)? == MemOverlapStatus::No)
+    })?;
+    if is_apart && tensor.is_non_overlapping_and_dense() && tensor.strides()? == like.strides()? {
         return Ok(tensor.clone());
     }
     let strides = if like.is_non_overlapping_and_dense() { like.strides()? } else { &[] };

@@ -5,7 +5,7 @@ use iter::to_dtype;
 
 use super::lines::{for_each_line, Operand};
 use super::scatter_gather::Summand;
-use crate::address::{byte_stride, Address};
+use crate::address::{byte_stride, check_same_dtype, Address};
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -45,6 +45,7 @@ fn index_add_kernel(
     outs: &[Tensor],
 ) -> Result<()> {
     let Some(out) = outs.first() else { c10::bail!(Internal, "index_add: no output") };
+    check_same_dtype("index_add", source, out)?;
     let dim = wrap_dim(dim, out.dim(), true)? as usize;
     let (size, stride) = match out.sizes()?.get(dim) {
         Some(&size) => (size, byte_stride(out.strides()?[dim], out.item_size())),

@@ -4,7 +4,7 @@ use c10::{wrap_dim, Result, Tensor};
 use iter::parallel;
 
 use super::index_add::checked_indices;
-use crate::address::{byte_stride, Address};
+use crate::address::{byte_stride, check_same_dtype, Address};
 use crate::copy::copy_row;
 use crate::registration::register;
 
@@ -28,6 +28,7 @@ fn index_select_kernel(self_: &Tensor, dim: i64, index: &Tensor, outs: &[Tensor]
         index_select_kernel(self_, dim as i64, index, std::slice::from_ref(&dense))?;
         return iter::copy_into(out, &dense, false);
     }
+    check_same_dtype("index_select", self_, out)?;
     let size = self_.item_size();
     let inner_sizes = sizes.get(dim + 1..).unwrap_or(&[]);
     let inner_strides = strides.get(dim + 1..).unwrap_or(&[]);

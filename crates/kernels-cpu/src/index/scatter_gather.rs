@@ -5,7 +5,7 @@ use iter::to_dtype;
 
 use super::bounds::OutOfBounds;
 use super::lines::{for_each_line, Operand};
-use crate::address::{byte_stride, Address};
+use crate::address::{byte_stride, check_same_dtype, Address};
 use crate::dispatch::dispatch;
 use crate::factory::element_bytes;
 use crate::map::Stored;
@@ -171,6 +171,7 @@ fn output<'a>(outs: &'a [Tensor], name: &str) -> Result<&'a Tensor> {
 
 fn gather_kernel(self_: &Tensor, dim: i64, index: &Tensor, outs: &[Tensor]) -> Result<()> {
     let out = output(outs, "gather")?;
+    check_same_dtype("gather", self_, out)?;
     let indexed = Indexed::new(self_, dim, false)?;
     let other = (Address(out.data_ptr()), strides_of(out, index.sizes()?.len(), None)?);
     by_size!(out.item_size(), |W| walk(self_, indexed, index, other, |place, out| {
@@ -181,6 +182,7 @@ fn gather_kernel(self_: &Tensor, dim: i64, index: &Tensor, outs: &[Tensor]) -> R
 
 fn scatter_kernel(dim: i64, index: &Tensor, src: &Tensor, outs: &[Tensor]) -> Result<()> {
     let out = output(outs, "scatter")?;
+    check_same_dtype("scatter", src, out)?;
     let indexed = Indexed::new(out, dim, true)?;
     let other = (Address(src.const_data_ptr().cast_mut()), strides_of(src, index.sizes()?.len(), None)?);
     by_size!(out.item_size(), |W| walk(out, indexed, index, other, |place, src| {
@@ -206,6 +208,7 @@ fn scatter_value_kernel(dim: i64, index: &Tensor, value: &Scalar, outs: &[Tensor
 
 fn scatter_add_kernel(dim: i64, index: &Tensor, src: &Tensor, outs: &[Tensor]) -> Result<()> {
     let out = output(outs, "scatter_add")?;
+    check_same_dtype("scatter_add", src, out)?;
     let indexed = Indexed::new(out, dim, true)?;
     let other = (Address(src.const_data_ptr().cast_mut()), strides_of(src, index.sizes()?.len(), None)?);
     dispatch!(out.dtype(), "scatter_add_kernel", EVERY, |T| {

@@ -5,6 +5,7 @@ use iter::parallel::parallel_reduce;
 
 use super::element::{Accumulator, LinalgElement};
 use super::matrix::Matrix;
+use crate::address::{const_data_ptr, mutable_data_ptr};
 use crate::dispatch::dispatch;
 use crate::registration::register;
 use crate::vec::tiered;
@@ -85,10 +86,10 @@ pub(super) fn gather<T: LinalgElement>(vector: Matrix<T>, first: usize, out: &mu
 }
 
 /// A vector as a matrix of one row.
-fn row<T>(vector: &Tensor) -> Result<Matrix<T>> {
+fn row<T: Element>(vector: &Tensor) -> Result<Matrix<T>> {
     let cols = vector.numel()? as usize;
     let col_stride = if vector.dim() == 0 { 1 } else { vector.stride(0)? as isize };
-    Ok(Matrix { data: vector.data_ptr().cast(), rows: 1, cols, row_stride: 0, col_stride })
+    Ok(Matrix { data: const_data_ptr::<T>(vector)?.cast_mut(), rows: 1, cols, row_stride: 0, col_stride })
 }
 
 fn dot_kernel(a: &Tensor, b: &Tensor, outs: &[Tensor]) -> Result<()> {
@@ -97,7 +98,7 @@ fn dot_kernel(a: &Tensor, b: &Tensor, outs: &[Tensor]) -> Result<()> {
         let sum = parallel_reduce(0, x.cols, PIECE, &|begin, end| dot(x, y, begin, end), Accumulator::plus)?;
         let value = T::narrow(sum.unwrap_or(<<T as LinalgElement>::Sum as Element>::ZERO));
         // SAFETY: the output has one element of the operands' dtype.
-        unsafe { outs[0].data_ptr().cast::<T>().write(value) };
+        unsafe { mutable_data_ptr::<T>(&outs[0])?.write(value) };
         Ok(())
     })
 }

@@ -1,6 +1,8 @@
 //! A strided matrix in memory.
 
-use c10::{check, Result, Tensor};
+use c10::{check, Element, Result, Tensor};
+
+use crate::address::mutable_data_ptr;
 
 /// Elements of type `T` at `data + row * row_stride + col * col_stride`, strides in elements.
 ///
@@ -19,21 +21,23 @@ unsafe impl<T> Send for Matrix<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Matrix<T> {}
 
-impl<T: Copy> Matrix<T> {
+impl<T: Element> Matrix<T> {
     /// The matrix in the last two dimensions of a tensor, at the start of the others.
     pub(crate) fn of(tensor: &Tensor) -> Result<Matrix<T>> {
         let (sizes, strides) = (tensor.sizes()?, tensor.strides()?);
         let n = sizes.len();
         check!(n >= 2, "matrix product: expected at least two dimensions, got sizes {sizes:?}");
         Ok(Matrix {
-            data: tensor.data_ptr().cast(),
+            data: mutable_data_ptr(tensor)?,
             rows: sizes[n - 2] as usize,
             cols: sizes[n - 1] as usize,
             row_stride: strides[n - 2] as isize,
             col_stride: strides[n - 1] as isize,
         })
     }
+}
 
+impl<T: Copy> Matrix<T> {
     /// The transpose, as a view.
     pub(crate) fn transposed(self) -> Matrix<T> {
         Matrix {

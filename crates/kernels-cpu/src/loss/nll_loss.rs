@@ -1,10 +1,10 @@
 //! `nll_loss`.
 
-use c10::{check_index, Element, Result, ScalarType, Tensor};
+use c10::{check, check_index, Element, Result, ScalarType, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 use parking_lot::Mutex;
 
-use crate::address::{byte_stride, Address};
+use crate::address::{byte_stride, const_data_ptr, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -30,9 +30,15 @@ struct Vector {
 }
 
 impl Vector {
-    fn along(tensor: &Tensor, dim: i64) -> Result<Vector> {
+    /// The only dimension of a tensor of `T`.
+    fn of<T: Element>(tensor: &Tensor) -> Result<Vector> {
+        check!(tensor.dim() <= 1, "nll_loss: expected a vector, got a tensor of sizes {:?}", tensor.sizes()?);
+        Vector::along::<T>(tensor, 0)
+    }
+
+    fn along<T: Element>(tensor: &Tensor, dim: i64) -> Result<Vector> {
         let stride = if tensor.dim() == 0 { 0 } else { byte_stride(tensor.stride(dim)?, tensor.item_size()) };
-        Ok(Vector { data: Address(tensor.data_ptr()), stride })
+        Ok(Vector { data: Address(const_data_ptr::<T>(tensor)?.cast_mut().cast()), stride })
     }
 
     fn at(self, i: usize) -> Address {
@@ -56,16 +62,17 @@ struct Samples {
 
 impl Samples {
     /// `scores` is the input, or its gradient.
-    fn new(scores: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Samples> {
+    fn new<T: Element>(scores: &Tensor, target: &Tensor, ignore_index: i64) -> Result<Samples> {
         let batched = scores.dim() == 2;
-        let data = Address(scores.data_ptr());
+        let target_is_byte = target.dtype() == ScalarType::Byte;
+        let rows = Vector::along::<T>(scores, 0)?;
         Ok(Samples {
             count: if batched { scores.size(0)? as usize } else { 1 },
             classes: scores.size(-1)? as usize,
-            rows: if batched { Vector::along(scores, 0)? } else { Vector { data, stride: 0 } },
+            rows: Vector { stride: if batched { rows.stride } else { 0 }, ..rows },
             class_stride: scores.stride(-1)? * scores.item_size() as i64,
-            target: Vector::along(target, 0)?,
-            target_is_byte: target.dtype() == ScalarType::Byte,
+            target: if target_is_byte { Vector::of::<u8>(target)? } else { Vector::of::<i64>(target)? },
+            target_is_byte,
             ignore_index,
         })
     }
@@ -111,11 +118,11 @@ fn nll_loss_forward_kernel(
     ignore_index: i64,
     outs: &[Tensor],
 ) -> Result<()> {
-    let samples = Samples::new(input, target, ignore_index)?;
-    let weight = weight.map(|weight| Vector::along(weight, 0)).transpose()?;
     dispatch!(input.dtype(), "nll_loss_out_frame", FLOATING_AND_HALF, |T| {
+        let samples = Samples::new::<T>(input, target, ignore_index)?;
+        let weight = weight.map(Vector::of::<T>).transpose()?;
         if reduction == NONE && input.dim() == 2 {
-            each::<T>(samples, weight, Vector::along(&outs[0], 0)?)?;
+            each::<T>(samples, weight, Vector::of::<T>(&outs[0])?)?;
             return write_scalar::<T>(&outs[1], 0.0);
         }
         let (sum, total) = reduce::<T>(samples, weight)?;
@@ -126,7 +133,7 @@ fn nll_loss_forward_kernel(
 
 fn write_scalar<T: Element>(out: &Tensor, value: f64) -> Result<()> {
     // SAFETY: an output of one element of the input's dtype.
-    unsafe { Address(out.data_ptr()).write(T::from_f64(value)) };
+    unsafe { Address(mutable_data_ptr::<T>(out)?.cast()).write(T::from_f64(value)) };
     Ok(())
 }
 
@@ -179,17 +186,14 @@ fn nll_loss_backward_kernel(
     outs: &[Tensor],
 ) -> Result<()> {
     let grad_input = &outs[0];
-    let samples = Samples::new(grad_input, target, ignore_index)?;
-    let weight = weight.map(|weight| Vector::along(weight, 0)).transpose()?;
     dispatch!(grad_input.dtype(), "nll_loss_backward_out_frame", FLOATING_AND_HALF, |T| {
+        let samples = Samples::new::<T>(grad_input, target, ignore_index)?;
+        let weight = weight.map(Vector::of::<T>).transpose()?;
         let per_sample = reduction == NONE && grad_input.dim() == 2;
-        let grad = if per_sample {
-            Vector::along(grad_output, 0)?
-        } else {
-            Vector { data: Address(grad_output.data_ptr()), stride: 0 }
-        };
+        let grad = Vector::of::<T>(grad_output)?;
+        let grad = Vector { stride: if per_sample { grad.stride } else { 0 }, ..grad };
         // SAFETY: one element of the input's dtype.
-        let total = unsafe { Address(total_weight.data_ptr()).read::<T>() }.to_f64();
+        let total = unsafe { const_data_ptr::<T>(total_weight)?.read_unaligned() }.to_f64();
         let divisor = if reduction == MEAN { total } else { 1.0 };
         let piece = (GRAIN_SIZE / samples.classes.max(1)).max(1);
         parallel_for_result(0, samples.count, piece, &|begin, end| {

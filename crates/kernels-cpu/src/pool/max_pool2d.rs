@@ -8,7 +8,7 @@ use c10::{check, Result, Tensor};
 use iter::parallel::{parallel_for, GRAIN_SIZE};
 
 use super::element::{gather_plane, pointer, Compared, Planes, Pooled};
-use crate::address::Address;
+use crate::address::{const_data_ptr, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::registration::register;
 use crate::vec::tiered;
@@ -96,7 +96,11 @@ fn max_pool2d_kernel(
     let axes = [axis(0, planes.height)?, axis(1, planes.width)?];
     dispatch!(input.dtype(), "max_pool2d", ALL_AND_HALF, |T| {
         let (out, indices) = (Planes::of(&outs[0])?, Planes::of(&outs[1])?);
-        let data = [input, &outs[0], &outs[1]].map(|t| Address(t.data_ptr()));
+        let data = [
+            Address(const_data_ptr::<T>(input)?.cast_mut().cast()),
+            Address(mutable_data_ptr::<T>(&outs[0])?.cast()),
+            Address(mutable_data_ptr::<i64>(&outs[1])?.cast()),
+        ];
         if planes.is_channels_last() {
             channels_last::<T>(data, [planes, out, indices], axes)
         } else {

@@ -4,7 +4,7 @@ use c10::{check, check_index, Element, Result, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::element::{pointer, Compared, Planes, Pooled};
-use crate::address::Address;
+use crate::address::{const_data_ptr, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::registration::register;
 
@@ -19,7 +19,11 @@ fn max_pool2d_backward_kernel(grad_output: &Tensor, indices: &Tensor, outs: &[Te
     let grad_input = &outs[0];
     dispatch!(grad_output.dtype(), "max_pool2d_backward", ALL_AND_HALF, |T| {
         let planes = [Planes::of(grad_output)?, Planes::of(indices)?, Planes::of(grad_input)?];
-        let data = [grad_output, indices, grad_input].map(|t| Address(t.data_ptr()));
+        let data = [
+            Address(const_data_ptr::<T>(grad_output)?.cast_mut().cast()),
+            Address(const_data_ptr::<i64>(indices)?.cast_mut().cast()),
+            Address(mutable_data_ptr::<T>(grad_input)?.cast()),
+        ];
         backward::<T>(data, planes)
     })
 }

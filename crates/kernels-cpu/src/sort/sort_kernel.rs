@@ -4,7 +4,7 @@ use c10::{wrap_dim, Result, Tensor};
 use iter::parallel;
 
 use super::row::{sort_row, Row, Workspace};
-use crate::address::Address;
+use crate::address::{check_same_dtype, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::registration::register;
 
@@ -32,6 +32,8 @@ fn sort_kernel(
     let dim = wrap_dim(dim, self_.dim(), true)? as usize;
     let sizes = self_.sizes()?;
     let n = sizes.get(dim).map_or(1, |&size| size as usize);
+    check_same_dtype("sort", self_, values)?;
+    mutable_data_ptr::<i64>(indices)?;
     let tensors = [self_, values, indices];
     let strides = [self_.strides()?, values.strides()?, indices.strides()?];
     let item_sizes = tensors.map(|tensor| tensor.item_size() as i64);

@@ -38,6 +38,19 @@ pub fn conv_output_size<I: SizeInt>(
     room.sym_floordiv(stride)?.sym_add(&I::ONE)
 }
 
+/// Convolutions have one dtype.
+fn check_dtype(name: &str, input: &Tensor, others: &[&Tensor]) -> Result<()> {
+    for other in others {
+        check!(
+            input.dtype() == other.dtype(),
+            "{name}(): expected tensors of one dtype, got {} and {}",
+            input.dtype().short_name(),
+            other.dtype().short_name()
+        );
+    }
+    Ok(())
+}
+
 /// What a convolution of the given geometry gives: the output's sizes. Every argument is checked, since kernels trust
 /// them; `name` is the operator's.
 #[allow(clippy::too_many_arguments)]
@@ -92,6 +105,8 @@ pub fn conv_forward_meta<I: SizeInt>(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<()> {
+    check_dtype("_conv_forward", input, &[weight])?;
+    check_dtype("_conv_forward", input, bias.as_slice())?;
     let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
     let sizes =
         output_sizes("_conv_forward", &input_sizes, &weight_sizes, stride, padding, dilation, groups)?;
@@ -149,6 +164,7 @@ pub fn conv_input_backward_meta<I: SizeInt>(
     groups: &SymInt,
 ) -> Result<()> {
     let name = "_conv_input_backward";
+    check_dtype(name, grad_output, &[weight])?;
     let sizes = I::from_sym_slice(input_sizes)?;
     let output = output_sizes(name, &sizes, &I::sizes_of(weight)?, stride, padding, dilation, groups)?;
     check_gradient(name, grad_output, &output)?;
@@ -168,6 +184,7 @@ pub fn conv_weight_backward_meta<I: SizeInt>(
     groups: &SymInt,
 ) -> Result<()> {
     let name = "_conv_weight_backward";
+    check_dtype(name, grad_output, &[input])?;
     let sizes = I::from_sym_slice(weight_sizes)?;
     let output = output_sizes(name, &I::sizes_of(input)?, &sizes, stride, padding, dilation, groups)?;
     check_gradient(name, grad_output, &output)?;

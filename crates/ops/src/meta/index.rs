@@ -199,6 +199,14 @@ pub fn index_meta<I: SizeInt>(
     indices: &[Option<Tensor>],
 ) -> Result<IndexPlan> {
     let info = advanced_index::<I>(self_, indices)?;
+    if let Some(out) = outs.maybe_get_output(0) {
+        check!(
+            out.dtype() == self_.dtype(),
+            "index_out: self ({}) and result ({}) must have the same scalar type",
+            self_.dtype().short_name(),
+            out.dtype().short_name()
+        );
+    }
     let mut config = TensorIteratorConfig::new()
         .op_name("index")
         .check_all_same_dtype(false)

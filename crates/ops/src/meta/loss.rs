@@ -27,7 +27,7 @@ fn check_nll<I: SizeInt>(self_: &Tensor, target: &Tensor, weight: Option<&Tensor
     let n_classes = &sizes[sizes.len() - 1];
     if let Some(weight) = weight {
         check!(
-            I::numel_of(weight)?.expect_eq(n_classes)?,
+            weight.dim() == 1 && I::numel_of(weight)?.expect_eq(n_classes)?,
             "weight tensor should be defined either for all {n_classes} classes or no classes but got weight tensor of \
              shape: {:?}",
             weight.sym_sizes()
@@ -79,6 +79,14 @@ pub fn nll_loss_backward_meta<I: SizeInt>(
         total_weight.sym_sizes(),
         total_weight.sym_numel()
     );
+    for given in [grad_output, total_weight] {
+        check!(
+            given.dtype() == self_.dtype(),
+            "expected scalar type {} but found {}",
+            self_.dtype().short_name(),
+            given.dtype().short_name()
+        );
+    }
     let sizes = I::sizes_of(self_)?;
     if reduction == 0 && self_.dim() == 2 {
         check!(

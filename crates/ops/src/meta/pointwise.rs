@@ -13,6 +13,7 @@ pub fn abs_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIt
         return TensorIterator::unary_op(outs, "abs", self_);
     }
     check!(!outs.is_inplace(), "In-place abs is not supported for complex tensors.");
+    outs.compute_in(0, self_.dtype().to_real_value_type(), &self_.sym_sizes())?;
     TensorIteratorConfig::new()
         .op_name("abs")
         .check_all_same_dtype(false)
@@ -286,6 +287,14 @@ pub fn where_meta(
         condition.dtype().short_name()
     );
     let dtype = result_type(&[self_, other])?;
+    if let Some(out) = outs.maybe_get_output(0) {
+        check!(
+            out.dtype() == dtype,
+            "Expected out type to be {} but got {}",
+            dtype.short_name(),
+            out.dtype().short_name()
+        );
+    }
     let condition = to_dtype(condition, ScalarType::Bool)?;
     let (a, b) = (to_dtype(self_, dtype)?, to_dtype(other, dtype)?);
     TensorIteratorConfig::new()
