@@ -261,3 +261,44 @@ def test_a_window_much_larger_than_the_image_looks_at_the_image_alone():
     x = ptr.arange(16.0).reshape(1, 1, 4, 4)
     out = ptr.nn.functional.max_pool2d(x, [1, 2**30], padding=[0, 2**29], stride=1)
     assert out.amax(3).tolist() == [[[3.0, 7.0, 11.0, 15.0]]]
+
+
+def ones(*sizes):
+    return ptr.ones(1, requires_grad=True).expand(sizes)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_of_a_kernel_much_larger_than_the_image_only_the_taps_inside_count(groups):
+    x = ptr.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]], requires_grad=True)
+    weight = ones(2, 2 // groups, 100_000, 100_000)
+    out = ptr.nn.functional.conv2d(x, weight, padding=50_000, groups=groups)
+    sums = [10.0, 10.0] if groups == 1 else [3.0, 7.0]
+    assert out.tolist() == [[[[total] * 3] * 2 for total in sums]]
+    # Each element meets the taps of every place.
+    grad = aten._conv_input_backward.default(
+        ptr.ones_like(out), weight.detach(), x.shape, [1, 1], [50_000] * 2, [1, 1], groups
+    )
+    assert grad.tolist() == [[[[12.0 / groups] * 2]] * 2]
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (2, 2)])
+def test_taps_outside_the_image_have_no_gradient(channels, groups):
+    x = ptr.full((1, channels, 1), 3.0)
+    weight = ptr.ones(channels, channels // groups, 7, requires_grad=True)
+    ptr.conv1d(x, weight, padding=3, stride=2, groups=groups).sum().backward()
+    assert weight.grad.tolist() == [[[0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0]]] * channels
+
+
+def test_a_long_transposed_kernel_over_few_places():
+    weight = ones(1, 1, 10**9).detach()
+    out = aten._conv_input_backward.default(
+        ptr.tensor([[[1.0, 2.0, 3.0]]]), weight, [1, 1, 5], [2], [500_000_000], [1], 1
+    )
+    assert out.tolist() == [[[6.0] * 5]]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_kernel_whose_taps_no_memory_holds_is_an_error(groups):
+    x, weight = ones(1, 2, 2**23, 2**23), ones(2, 2 // groups, 2**23, 2**23)
+    with pytest.raises(ptr.OutOfMemoryError, match="intermediate values"):
+        ptr.nn.functional.conv2d(x, weight, groups=groups)

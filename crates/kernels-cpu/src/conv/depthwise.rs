@@ -26,12 +26,12 @@ tiered! {
 }
 
 /// One source channel of a plane of results: its columns (of one channel), and a factor per tap.
-struct Term<T: LinalgElement> {
-    columns: Columns<T>,
+struct Term<'a, T: LinalgElement> {
+    columns: Columns<'a, T>,
     factors: Vec<T::Sum>,
 }
 
-impl<T: LinalgElement> Term<T> {
+impl<T: LinalgElement> Term<'_, T> {
     /// Adds the places of a line to `sums`; `wide` has as much room.
     fn add_line(&self, z: usize, y: usize, sums: &mut [T::Sum], wide: &mut [T::Sum]) {
         for (tap, &factor) in self.factors.iter().enumerate() {
@@ -64,11 +64,11 @@ impl<T: LinalgElement> Term<T> {
 }
 
 /// Computes every plane of `target` as the sum of what `terms(image, channel)` gives, plus the bias.
-fn planes<T: LinalgElement>(
+fn planes<'a, T: LinalgElement>(
     target: Target<T>,
     bias: Option<Bias<T>>,
     cost: usize,
-    terms: &(dyn Fn(usize, usize) -> Vec<Term<T>> + Sync),
+    terms: &(dyn Fn(usize, usize) -> Vec<Term<'a, T>> + Sync),
 ) -> Result<()> {
     let [depth, height, width] = target.grid;
     let channels = target.images.channels;
@@ -112,13 +112,13 @@ pub(super) fn depthwise<T: LinalgElement>(
     geometry: &Geometry,
 ) -> Result<()> {
     let (input, weight) = (Source(input), Source(weight));
-    let taps = Taps::all(geometry, &weights);
+    let taps = Taps::inside(geometry, &weights, images.spatial, target.grid)?;
     let per_group = target.images.channels / geometry.groups;
     planes(target, bias, taps.len(), &|image, channel| {
         let source = input.offset(images.offset(image, channel / per_group));
         let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
         taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors);
-        let columns = Columns::new(source, images, target.grid, geometry.stride, taps.places.clone());
+        let columns = Columns::new(source, images, target.grid, geometry.stride, &taps.places);
         vec![Term { columns, factors }]
     })
 }
@@ -139,10 +139,7 @@ pub(super) fn depthwise_input_backward<T: LinalgElement>(
                 let source = grad.offset(grads.offset(image, output));
                 let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
                 taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors);
-                Term {
-                    columns: Columns::new(source, grads, target.grid, [1; 3], taps.places.clone()),
-                    factors,
-                }
+                Term { columns: Columns::new(source, grads, target.grid, [1; 3], &taps.places), factors }
             })
             .collect()
     })
@@ -181,9 +178,9 @@ pub(super) fn depthwise_weight_backward<T: LinalgElement>(
     let (mut upper, mut lower) = (vec![zero; width], vec![zero; width]);
     for image in 0..grads.count {
         let gradient = grad.wrapping_offset(grads.offset(image, output));
-        let gradient = Columns::new(gradient, grads, grads.spatial, [1; 3], vec![[0; 3]]);
+        let gradient = Columns::new(gradient, grads, grads.spatial, [1; 3], &[[0; 3]]);
         let source = input.wrapping_offset(images.offset(image, channel));
-        let columns = Columns::new(source, images, grads.spatial, geometry.stride, taps.places.clone());
+        let columns = Columns::new(source, images, grads.spatial, geometry.stride, &taps.places);
         for line in 0..depth * height {
             gradient.row(0, line * width, &mut upper);
             for (tap, sums) in sums.iter_mut().enumerate() {

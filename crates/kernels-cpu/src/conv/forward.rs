@@ -76,7 +76,7 @@ fn forward<T: LinalgElement>(
     geometry: &Geometry,
 ) -> Result<()> {
     let (groups, outputs) = (geometry.groups, target.images);
-    let taps = Taps::all(geometry, &weights);
+    let taps = Taps::inside(geometry, &weights, images.spatial, outputs.spatial)?;
     let rows = outputs.channels / groups;
     let depth = weights.channels * taps.len();
     let packed: Vec<PackedRows<T::Sum>> = (0..groups)
@@ -92,13 +92,7 @@ fn forward<T: LinalgElement>(
     let columns: Vec<Columns<T>> = (0..outputs.count * groups)
         .map(|index| {
             let first = images.offset(index / groups, index % groups * weights.channels);
-            Columns::new(
-                input.wrapping_offset(first),
-                images,
-                outputs.spatial,
-                geometry.stride,
-                taps.places.clone(),
-            )
+            Columns::new(input.wrapping_offset(first), images, outputs.spatial, geometry.stride, &taps.places)
         })
         .collect();
     product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
@@ -205,11 +199,13 @@ impl<T: LinalgElement> Target<T> {
     /// Writes zeros everywhere.
     pub(super) fn clear(&self) {
         let places = self.images.places();
-        let zeros = vec![<T::Sum as Element>::ZERO; places];
+        let zeros = [<T::Sum as Element>::ZERO; BLOCK];
         let whole = Target::whole(self.data, self.images);
         for image in 0..self.images.count {
             for channel in 0..self.images.channels {
-                whole.store(image, channel, 0, &zeros);
+                for first in (0..places).step_by(BLOCK) {
+                    whole.store(image, channel, first, &zeros[..BLOCK.min(places - first)]);
+                }
             }
         }
     }

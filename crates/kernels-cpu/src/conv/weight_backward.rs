@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::columns::Columns;
 use super::depthwise::depthwise_weight_backward;
+use super::forward::Target;
 use super::shape::{Geometry, Images};
 use super::taps::Taps;
 use crate::dispatch::dispatch;
@@ -47,12 +48,16 @@ fn conv_weight_backward_kernel(
             grads,
             input: input.data_ptr().cast::<T>().cast_const(),
             images,
-            taps: Taps::all(&geometry, &weights),
+            taps: Taps::inside(&geometry, &weights, images.spatial, grads.spatial)?,
             geometry: &geometry,
             rows: grads.channels / geometry.groups,
             channels: weights.channels,
         };
         let result = Weights { data: outs[0].data_ptr().cast::<T>(), weights };
+        if sources.taps.len() < weights.places() {
+            // Nothing arrives at the other taps.
+            Target::whole(result.data, weights).clear();
+        }
         if geometry.groups > 1 && weights.channels == 1 {
             by_channel(&sources, &result)
         } else {
@@ -170,16 +175,11 @@ impl<T: LinalgElement> Sources<'_, T> {
         let mut lines = vec![zero; nr * KC];
         for image in piece.images.clone() {
             let first = self.grad.wrapping_offset(self.grads.offset(image, piece.group * rows));
-            let gradient = Columns::new(first, self.grads, self.grads.spatial, [1; 3], vec![[0; 3]]);
+            let gradient = Columns::new(first, self.grads, self.grads.spatial, [1; 3], &[[0; 3]]);
             packed.pack(rows, places, |row, place, line| gradient.row(row, place, line));
             let first = self.input.wrapping_offset(self.images.offset(image, piece.group * self.channels));
-            let columns = Columns::new(
-                first,
-                self.images,
-                self.grads.spatial,
-                self.geometry.stride,
-                self.taps.places.clone(),
-            );
+            let columns =
+                Columns::new(first, self.images, self.grads.spatial, self.geometry.stride, &self.taps.places);
             multiply_block(
                 &packed,
                 count,
