@@ -8,12 +8,18 @@ HUGE = 2**62
 aten = ptr.ops.aten
 
 
+def ones(*sizes):
+    """Ones that take no memory."""
+    return ptr.ones(1, requires_grad=True).expand(sizes)
+
+
 @pytest.mark.parametrize(
     "reduce",
     ["all", "any", "sum", "mean", "prod", "max", "min", "argmax", "amax"],
 )
 def test_reductions_of_more_elements_than_memory_has_are_errors(reduce):
-    with pytest.raises(ptr.OutOfMemoryError, match="intermediate values"):
+    name = {"mean": "sum"}.get(reduce, reduce)
+    with pytest.raises(ptr.OutOfMemoryError, match=rf"(?s)intermediate values.*in {name}\(\)"):
         getattr(ptr.zeros(1).expand(HUGE), reduce)()
 
 
@@ -215,6 +221,9 @@ def test_pairs_of_floats_need_the_alignment_of_a_float():
         lambda: ptr.empty(0).chunk(HUGE),
         lambda: ptr.zeros(3).index_add_(0, ptr.zeros(1, dtype=LONG).expand(2**45), ptr.ones(1).expand(2**45)),
         lambda: ptr.ones(1).expand(2, 2**45) @ ptr.ones(1).expand(2**45, 1),
+        lambda: ptr.conv1d(ones(1, 2**45, 1), ones(1, 2**45, 1)),
+        lambda: ptr.nn.functional.nll_loss(ones(2**60, 3), ptr.zeros(1, dtype=LONG).expand(2**60)),
+        lambda: ptr.ones(3).tensor_split(2**45),
     ],
 )
 def test_intermediate_values_that_no_memory_holds_are_errors(call):
@@ -263,10 +272,6 @@ def test_a_window_much_larger_than_the_image_looks_at_the_image_alone():
     assert out.amax(3).tolist() == [[[3.0, 7.0, 11.0, 15.0]]]
 
 
-def ones(*sizes):
-    return ptr.ones(1, requires_grad=True).expand(sizes)
-
-
 @pytest.mark.parametrize("groups", [1, 2])
 def test_of_a_kernel_much_larger_than_the_image_only_the_taps_inside_count(groups):
     x = ptr.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]], requires_grad=True)
@@ -300,5 +305,5 @@ def test_a_long_transposed_kernel_over_few_places():
 @pytest.mark.parametrize("groups", [1, 2])
 def test_a_kernel_whose_taps_no_memory_holds_is_an_error(groups):
     x, weight = ones(1, 2, 2**23, 2**23), ones(2, 2 // groups, 2**23, 2**23)
-    with pytest.raises(ptr.OutOfMemoryError, match="intermediate values"):
+    with pytest.raises(ptr.OutOfMemoryError, match="in _conv_forward"):
         ptr.nn.functional.conv2d(x, weight, groups=groups)

@@ -1,8 +1,8 @@
 //! What the generated wrappers of structured operators share.
 
 use c10::{
-    can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, Result, ScalarType, Tensor,
-    TensorOptions,
+    can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Error, ErrorKind, Layout, Result,
+    ScalarType, Tensor, TensorOptions,
 };
 use iter::kernel_registry::dense_key;
 use iter::StructuredOutputs;
@@ -42,6 +42,20 @@ pub fn select_backend(
 #[inline]
 pub fn is_bool(out: &Tensor) -> bool {
     out.dtype() == ScalarType::Bool
+}
+
+/// Says which operator it was that had no memory for intermediate values; a kernel's other errors name it themselves.
+#[inline]
+pub fn in_operator(op: &'static str) -> impl FnOnce(Error) -> Error {
+    move |error| name_operator(error, op)
+}
+
+#[cold]
+fn name_operator(error: Error, op: &str) -> Error {
+    match error.kind() {
+        ErrorKind::OutOfMemory => error.context(format!("in {op}()")),
+        _ => error,
+    }
 }
 
 /// Copies `self` into the output that a kernel is to change, unless they are the same tensor.

@@ -161,6 +161,11 @@ def _serves(use: KernelUse, operator: Operator | None = None) -> str:
     return f"Serves {{ {', '.join(fields)}, ..{base} }}" if fields else base
 
 
+def _run_kernel(operator: Operator, kernel: str, values: Sequence[str]) -> str:
+    """A call of a kernel, which does not know on whose behalf it runs."""
+    return f'{kernel}({", ".join(values)}).map_err(structured::in_operator("{operator.schema.name}"))'
+
+
 def _structured_kernel(operator: Operator) -> str:
     """The kernel that a structured operator's wrapper calls, for the `key` of its outputs."""
     default, *stated = [u for u in operator.kernels if u.structured]
@@ -210,7 +215,7 @@ def _run(operator: Operator) -> str:
     {first}
     if let Some(key) = {_kernel_key(operator, arguments)}? {{
         {" ".join(lets)}
-        {_structured_kernel(operator)}({", ".join(values)})?;
+        {_run_kernel(operator, _structured_kernel(operator), values)}?;
     }}
     outs.finish()
 }}
@@ -384,9 +389,10 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
     if not function.declared:
         return _variant_closure(function)
     schema = function.schema
+    operator = function.operator
     lets: list[str] = []
     values: list[str] = []
-    for name in kernel_arguments(function.operator, use):
+    for name in kernel_arguments(operator, use):
         argument = schema.argument(name)
         assert argument is not None
         statement, value = kernel_value(argument, local(name))
@@ -396,7 +402,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         f"|keyset, {_pattern(function)}| {{ "
         f'operands::check_operands("{schema.name}", {_operands(schema.arguments)})?; '
         f"{' '.join(lets)} "
-        f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
+        f"{_run_kernel(operator, f'{use.stub}.get(keyset.highest_priority_type_id())?', values)} }}"
     )
 
 

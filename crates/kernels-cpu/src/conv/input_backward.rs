@@ -5,15 +5,14 @@
 //! `r + padding − k·dilation` is divisible by the stride, and then `o = t + (r + padding − k·dilation) / stride`: a
 //! convolution with step 1 over the output's gradient. So nothing is scattered, and no product has zeros for terms.
 
-use c10::{try_with_capacity, Result, Tensor};
+use c10::{try_collect, try_with_capacity, Result, Tensor};
 
 use super::columns::Columns;
 use super::depthwise::depthwise_input_backward;
-use super::forward::{product, Target};
+use super::forward::{pack_groups, product, Target};
 use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
 use crate::dispatch::dispatch;
-use crate::linalg::implicit::PackedRows;
 use crate::linalg::LinalgElement;
 use crate::registration::register;
 
@@ -105,23 +104,15 @@ fn backward<T: LinalgElement>(
             depthwise_input_backward((grad, grads), (weight, weights), target, &taps)?;
             continue;
         }
-        let depth = grad_channels * taps.len();
-        let packed: Vec<PackedRows<T::Sum>> = (0..groups)
-            .map(|group| {
-                let mut packed = PackedRows::new();
-                packed.pack(rows, depth, |row, p, line| {
-                    let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
-                    taps.gather(first, weights.image_stride, p, line);
-                });
-                packed
-            })
-            .collect();
-        let columns: Vec<Columns<T>> = (0..inputs.count * groups)
-            .map(|index| {
-                let first = grads.offset(index / groups, index % groups * grad_channels);
-                Columns::new(grad.wrapping_offset(first), grads, grid, [1; 3], &taps.places)
-            })
-            .collect();
+        let depth = grad_channels.saturating_mul(taps.len());
+        let packed = pack_groups(groups, rows, depth, |group, row, p, line| {
+            let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
+            taps.gather(first, weights.image_stride, p, line);
+        })?;
+        let columns = try_collect((0..inputs.count * groups).map(|index| {
+            let first = grads.offset(index / groups, index % groups * grad_channels);
+            Columns::new(grad.wrapping_offset(first), grads, grid, [1; 3], &taps.places)
+        }))?;
         product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
             target.store(index / groups, index % groups * rows + row, first, sums);
         })?;

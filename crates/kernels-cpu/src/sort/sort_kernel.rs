@@ -51,13 +51,14 @@ fn sort_kernel(
         })
     };
     dispatch!(self_.dtype(), "sort_kernel", ALL_AND_HALF + Bool + BAREBONES_UNSIGNED, |T| {
-        parallel::parallel_for(0, numel / n, (GRAIN / n).max(1), &|begin, end| {
+        parallel::parallel_for_result(0, numel / n, (GRAIN / n).max(1), &|begin, end| {
             let mut workspace = Workspace::default();
             for row in begin..end {
                 let [input, values, indices] = rows_at(row);
                 // SAFETY: rows of the tensors along `dim`, of this dtype and int64; each is sorted by one thread.
-                unsafe { sort_row::<T>(&mut workspace, input, values, indices, n, descending) };
+                unsafe { sort_row::<T>(&mut workspace, input, values, indices, n, descending)? };
             }
+            Ok(())
         })
     })
 }

@@ -1,6 +1,6 @@
 //! `_softmax` and `_log_softmax`.
 
-use c10::{Element, Result, Tensor};
+use c10::{try_filled, Element, Result, Tensor};
 use iter::parallel;
 
 use super::{columns, dense, dense_output, finish, rows, Extent, Floating, Real, GRAIN};
@@ -47,8 +47,8 @@ type C<T> = <T as Floating>::Compute;
 
 fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
     let n = extent.n;
-    parallel::parallel_for(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
-        let mut scratch = vec![<C<T> as Element>::ZERO; n];
+    parallel::parallel_for_result(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
+        let mut scratch = try_filled(<C<T> as Element>::ZERO, n)?;
         for row in begin..end {
             let offset = (row * n * std::mem::size_of::<T>()) as i64;
             // SAFETY: both tensors are dense, of this dtype, and have this row; rows are written by one thread each.
@@ -64,6 +64,7 @@ fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Addr
                 rows::scale_row::<T>(output, &scratch, sum.recip());
             }
         }
+        Ok(())
     })
 }
 
@@ -72,10 +73,10 @@ fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: A
     let width = extent.block();
     let blocks = inner.div_ceil(width);
     let grain = (GRAIN / (n * width)).max(1);
-    parallel::parallel_for(0, extent.outer * blocks, grain, &|begin, end| {
+    parallel::parallel_for_result(0, extent.outer * blocks, grain, &|begin, end| {
         let zero = <C<T> as Element>::ZERO;
-        let mut scratch = vec![zero; n * width];
-        let (mut max, mut sum) = (vec![zero; width], vec![zero; width]);
+        let mut scratch = try_filled(zero, n * width)?;
+        let (mut max, mut sum) = (try_filled(zero, width)?, try_filled(zero, width)?);
         for task in begin..end {
             let (outer, first) = (task / blocks, task % blocks * width);
             let width = width.min(inner - first);
@@ -108,5 +109,6 @@ fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: A
                 }
             }
         }
+        Ok(())
     })
 }

@@ -64,7 +64,8 @@ fn _conv_forward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_forward"))?;
     }
     outs.finish()
 }
@@ -96,7 +97,8 @@ fn _conv_input_backward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_input_backward"))?;
     }
     outs.finish()
 }
@@ -128,7 +130,8 @@ fn _conv_weight_backward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_weight_backward"))?;
     }
     outs.finish()
 }

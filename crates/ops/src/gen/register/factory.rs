@@ -85,7 +85,7 @@ fn arange_start_out_run(
 ) -> Result<()> {
     with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
     if let Some(key) = operands::kernel_key(outs, "arange", &[])? {
-        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
+        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?).map_err(structured::in_operator("arange"))?;
     }
     outs.finish()
 }
@@ -93,7 +93,8 @@ fn arange_start_out_run(
 fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
     with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
     if let Some(key) = operands::kernel_key(outs, "linspace", &[])? {
-        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
+        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)
+            .map_err(structured::in_operator("linspace"))?;
     }
     outs.finish()
 }
@@ -756,6 +757,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |keyset, (self_,)| {
             operands::check_operands("_local_scalar_dense", &[("self", &self_)])?;
             LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+                .map_err(structured::in_operator("_local_scalar_dense"))
         },
     );
     Ok(())

@@ -221,6 +221,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 grad_scale,
                 found_inf,
             )
+            .map_err(structured::in_operator("_fused_sgd_"))
         },
     );
     registrar.implement_transparent(

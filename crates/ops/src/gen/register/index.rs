@@ -73,7 +73,7 @@ static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStu
 fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
     let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
     if let Some(key) = operands::kernel_key(outs, "index", &[("self", &self_), ("indices", &indices)])? {
-        INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
+        INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?).map_err(structured::in_operator("index"))?;
     }
     outs.finish()
 }
@@ -92,7 +92,8 @@ fn _index_put_impl__run(
         "_index_put_impl_",
         &[("self", &self_), ("indices", &indices), ("values", &values)],
     )? {
-        INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
+        INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)
+            .map_err(structured::in_operator("_index_put_impl_"))?;
     }
     outs.finish()
 }
@@ -100,7 +101,8 @@ fn _index_put_impl__run(
 fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
     if let Some(key) = operands::kernel_key(outs, "index_select", &[("self", &self_), ("index", &index)])? {
-        INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
+        INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)
+            .map_err(structured::in_operator("index_select"))?;
     }
     outs.finish()
 }
@@ -118,7 +120,8 @@ fn index_add_run(
         operands::kernel_key(outs, "index_add", &[("self", &self_), ("index", &index), ("source", &source)])?
     {
         structured::init_from(self_, outs)?;
-        INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
+        INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("index_add"))?;
     }
     outs.finish()
 }
@@ -132,7 +135,8 @@ fn gather_run(
 ) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
     if let Some(key) = operands::kernel_key(outs, "gather", &[("self", &self_), ("index", &index)])? {
-        GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
+        GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)
+            .map_err(structured::in_operator("gather"))?;
     }
     outs.finish()
 }
@@ -149,7 +153,8 @@ fn scatter_src_run(
         operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
     {
         structured::init_from(self_, outs)?;
-        SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
     }
     outs.finish()
 }
@@ -164,7 +169,8 @@ fn scatter_value_run(
     with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
     if let Some(key) = operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index)])? {
         structured::init_from(self_, outs)?;
-        SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
+        SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
     }
     outs.finish()
 }
@@ -181,7 +187,8 @@ fn scatter_add_run(
         operands::kernel_key(outs, "scatter_add", &[("self", &self_), ("index", &index), ("src", &src)])?
     {
         structured::init_from(self_, outs)?;
-        SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter_add"))?;
     }
     outs.finish()
 }
@@ -194,7 +201,7 @@ fn masked_fill__scalar_run(
 ) -> Result<()> {
     let plan = meta::index::masked_fill_meta(outs, self_, mask, value)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        MASKED_FILL_KERNEL.get(key)?(&plan, value)?;
+        MASKED_FILL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("masked_fill_"))?;
     }
     outs.finish()
 }
@@ -531,6 +538,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
         operands::check_operands("nonzero", &[("self", &self_)])?;
         NONZERO_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+            .map_err(structured::in_operator("nonzero"))
     });
     registrar.kernel(
         "nonzero.out",

@@ -52,7 +52,7 @@ static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
 fn mm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
     if let Some(key) = operands::kernel_key(outs, "mm", &[("self", &self_), ("mat2", &mat2)])? {
-        MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
+        MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?).map_err(structured::in_operator("mm"))?;
     }
     outs.finish()
 }
@@ -70,7 +70,8 @@ fn addmm_run(
         operands::kernel_key(outs, "addmm", &[("self", &self_), ("mat1", &mat1), ("mat2", &mat2)])?
     {
         structured::init_from(self_, outs)?;
-        ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
+        ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("addmm"))?;
     }
     outs.finish()
 }
@@ -78,7 +79,7 @@ fn addmm_run(
 fn bmm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, mat2] meta::linalg::bmm_meta(outs, self_, mat2))?;
     if let Some(key) = operands::kernel_key(outs, "bmm", &[("self", &self_), ("mat2", &mat2)])? {
-        BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
+        BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?).map_err(structured::in_operator("bmm"))?;
     }
     outs.finish()
 }
@@ -96,7 +97,8 @@ fn baddbmm_run(
         operands::kernel_key(outs, "baddbmm", &[("self", &self_), ("batch1", &batch1), ("batch2", &batch2)])?
     {
         structured::init_from(self_, outs)?;
-        BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
+        BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("baddbmm"))?;
     }
     outs.finish()
 }
@@ -104,7 +106,7 @@ fn baddbmm_run(
 fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, tensor] meta::linalg::dot_meta(outs, self_, tensor))?;
     if let Some(key) = operands::kernel_key(outs, "dot", &[("self", &self_), ("tensor", &tensor)])? {
-        DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?)?;
+        DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?).map_err(structured::in_operator("dot"))?;
     }
     outs.finish()
 }

@@ -57,7 +57,8 @@ fn nll_loss_forward_run(
             reduction,
             ignore_index.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("nll_loss_forward"))?;
     }
     outs.finish()
 }
@@ -92,7 +93,8 @@ fn nll_loss_backward_run(
             ignore_index.guard_int()?,
             total_weight,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("nll_loss_backward"))?;
     }
     outs.finish()
 }

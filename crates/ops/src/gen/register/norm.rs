@@ -40,7 +40,8 @@ fn native_layer_norm_run(
         &[("input", &input), ("weight", &weight), ("bias", &bias)],
     )? {
         let normalized_shape = structured::ints(normalized_shape)?;
-        LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
+        LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)
+            .map_err(structured::in_operator("native_layer_norm"))?;
     }
     outs.finish()
 }

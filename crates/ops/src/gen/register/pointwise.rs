@@ -399,7 +399,7 @@ static FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
 fn abs_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::abs_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ABS_KERNEL.get(key)?(&plan)?;
+        ABS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("abs"))?;
     }
     outs.finish()
 }
@@ -407,7 +407,7 @@ fn abs_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn neg_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::neg_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        NEG_KERNEL.get(key)?(&plan)?;
+        NEG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("neg"))?;
     }
     outs.finish()
 }
@@ -415,7 +415,7 @@ fn neg_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn exp_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "exp", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        EXP_KERNEL.get(key)?(&plan)?;
+        EXP_KERNEL.get(key)?(&plan).map_err(structured::in_operator("exp"))?;
     }
     outs.finish()
 }
@@ -423,7 +423,7 @@ fn exp_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn expm1_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "expm1", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        EXPM1_KERNEL.get(key)?(&plan)?;
+        EXPM1_KERNEL.get(key)?(&plan).map_err(structured::in_operator("expm1"))?;
     }
     outs.finish()
 }
@@ -431,7 +431,7 @@ fn expm1_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn log_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOG_KERNEL.get(key)?(&plan)?;
+        LOG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log"))?;
     }
     outs.finish()
 }
@@ -439,7 +439,7 @@ fn log_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn log1p_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log1p", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOG1P_KERNEL.get(key)?(&plan)?;
+        LOG1P_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log1p"))?;
     }
     outs.finish()
 }
@@ -447,7 +447,7 @@ fn log1p_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn sqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sqrt", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SQRT_KERNEL.get(key)?(&plan)?;
+        SQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sqrt"))?;
     }
     outs.finish()
 }
@@ -455,7 +455,7 @@ fn sqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn rsqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "rsqrt", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        RSQRT_KERNEL.get(key)?(&plan)?;
+        RSQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("rsqrt"))?;
     }
     outs.finish()
 }
@@ -463,7 +463,7 @@ fn rsqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn sin_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sin", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SIN_KERNEL.get(key)?(&plan)?;
+        SIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sin"))?;
     }
     outs.finish()
 }
@@ -471,7 +471,7 @@ fn sin_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn cos_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "cos", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        COS_KERNEL.get(key)?(&plan)?;
+        COS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("cos"))?;
     }
     outs.finish()
 }
@@ -479,7 +479,7 @@ fn cos_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn tanh_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "tanh", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        TANH_KERNEL.get(key)?(&plan)?;
+        TANH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh"))?;
     }
     outs.finish()
 }
@@ -487,7 +487,7 @@ fn tanh_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn sigmoid_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sigmoid", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SIGMOID_KERNEL.get(key)?(&plan)?;
+        SIGMOID_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid"))?;
     }
     outs.finish()
 }
@@ -495,7 +495,7 @@ fn sigmoid_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn relu_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::relu_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        RELU_KERNEL.get(key)?(&plan)?;
+        RELU_KERNEL.get(key)?(&plan).map_err(structured::in_operator("relu"))?;
     }
     outs.finish()
 }
@@ -503,7 +503,7 @@ fn relu_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn reciprocal_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "reciprocal", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        RECIPROCAL_KERNEL.get(key)?(&plan)?;
+        RECIPROCAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("reciprocal"))?;
     }
     outs.finish()
 }
@@ -511,7 +511,7 @@ fn reciprocal_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn floor_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        FLOOR_KERNEL.get(key)?(&plan)?;
+        FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor"))?;
     }
     outs.finish()
 }
@@ -519,7 +519,7 @@ fn floor_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn ceil_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::ceil_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        CEIL_KERNEL.get(key)?(&plan)?;
+        CEIL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ceil"))?;
     }
     outs.finish()
 }
@@ -527,7 +527,7 @@ fn ceil_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn trunc_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::trunc_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        TRUNC_KERNEL.get(key)?(&plan)?;
+        TRUNC_KERNEL.get(key)?(&plan).map_err(structured::in_operator("trunc"))?;
     }
     outs.finish()
 }
@@ -535,7 +535,7 @@ fn trunc_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn round_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::round_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ROUND_KERNEL.get(key)?(&plan)?;
+        ROUND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("round"))?;
     }
     outs.finish()
 }
@@ -543,7 +543,7 @@ fn round_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn sign_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::sign_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SIGN_KERNEL.get(key)?(&plan)?;
+        SIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sign"))?;
     }
     outs.finish()
 }
@@ -551,7 +551,7 @@ fn sign_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn sgn_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "sgn", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SGN_KERNEL.get(key)?(&plan)?;
+        SGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sgn"))?;
     }
     outs.finish()
 }
@@ -559,7 +559,7 @@ fn sgn_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn bitwise_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "bitwise_not", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_NOT_KERNEL.get(key)?(&plan)?;
+        BITWISE_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_not"))?;
     }
     outs.finish()
 }
@@ -567,7 +567,7 @@ fn bitwise_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn logical_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_bool_op(outs, "logical_not", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_NOT_KERNEL.get(key)?(&plan)?;
+        LOGICAL_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_not"))?;
     }
     outs.finish()
 }
@@ -575,7 +575,7 @@ fn logical_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn conj_physical_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "conj_physical", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        CONJ_PHYSICAL_KERNEL.get(key)?(&plan)?;
+        CONJ_PHYSICAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("conj_physical"))?;
     }
     outs.finish()
 }
@@ -588,7 +588,7 @@ fn add_tensor_run(
 ) -> Result<()> {
     let plan = meta::pointwise::add_meta(outs, self_, other, alpha)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ADD_KERNEL.get(key)?(&plan, alpha)?;
+        ADD_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("add"))?;
     }
     outs.finish()
 }
@@ -601,7 +601,7 @@ fn sub_tensor_run(
 ) -> Result<()> {
     let plan = meta::pointwise::sub_meta(outs, self_, other, alpha)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SUB_KERNEL.get(key)?(&plan, alpha)?;
+        SUB_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("sub"))?;
     }
     outs.finish()
 }
@@ -609,7 +609,7 @@ fn sub_tensor_run(
 fn mul_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "mul", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        MUL_KERNEL.get(key)?(&plan)?;
+        MUL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("mul"))?;
     }
     outs.finish()
 }
@@ -617,7 +617,7 @@ fn mul_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) 
 fn div_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "div", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        DIV_TRUE_KERNEL.get(key)?(&plan)?;
+        DIV_TRUE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
@@ -630,7 +630,7 @@ fn div_tensor_mode_run(
 ) -> Result<()> {
     let plan = meta::pointwise::div_mode_meta(outs, self_, other, rounding_mode)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode)?;
+        DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
@@ -638,7 +638,7 @@ fn div_tensor_mode_run(
 fn floor_divide_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_divide_meta(outs, self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        DIV_FLOOR_KERNEL.get(key)?(&plan)?;
+        DIV_FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor_divide"))?;
     }
     outs.finish()
 }
@@ -646,7 +646,7 @@ fn floor_divide_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor
 fn pow_tensor_scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Scalar) -> Result<()> {
     let plan = meta::pointwise::pow_tensor_scalar_meta(outs, self_, exponent)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent)?;
+        POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
@@ -654,7 +654,7 @@ fn pow_tensor_scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent:
 fn pow_tensor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "pow", self_, exponent)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan)?;
+        POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
@@ -662,7 +662,7 @@ fn pow_tensor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent:
 fn remainder_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "remainder", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        REMAINDER_KERNEL.get(key)?(&plan)?;
+        REMAINDER_KERNEL.get(key)?(&plan).map_err(structured::in_operator("remainder"))?;
     }
     outs.finish()
 }
@@ -670,7 +670,7 @@ fn remainder_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Te
 fn fmod_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "fmod", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        FMOD_KERNEL.get(key)?(&plan)?;
+        FMOD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("fmod"))?;
     }
     outs.finish()
 }
@@ -678,7 +678,7 @@ fn fmod_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor)
 fn maximum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::maximum_meta(outs, self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        MAXIMUM_KERNEL.get(key)?(&plan)?;
+        MAXIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("maximum"))?;
     }
     outs.finish()
 }
@@ -686,7 +686,7 @@ fn maximum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> 
 fn minimum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::pointwise::minimum_meta(outs, self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        MINIMUM_KERNEL.get(key)?(&plan)?;
+        MINIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("minimum"))?;
     }
     outs.finish()
 }
@@ -694,7 +694,7 @@ fn minimum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> 
 fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "atan2", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ATAN2_KERNEL.get(key)?(&plan)?;
+        ATAN2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("atan2"))?;
     }
     outs.finish()
 }
@@ -702,7 +702,7 @@ fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Re
 fn copysign_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "copysign", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        COPYSIGN_KERNEL.get(key)?(&plan)?;
+        COPYSIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("copysign"))?;
     }
     outs.finish()
 }
@@ -710,7 +710,7 @@ fn copysign_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Ten
 fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_and", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_AND_KERNEL.get(key)?(&plan)?;
+        BITWISE_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_and"))?;
     }
     outs.finish()
 }
@@ -718,7 +718,7 @@ fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &
 fn bitwise_or_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_or", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_OR_KERNEL.get(key)?(&plan)?;
+        BITWISE_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_or"))?;
     }
     outs.finish()
 }
@@ -726,7 +726,7 @@ fn bitwise_or_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &T
 fn bitwise_xor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_XOR_KERNEL.get(key)?(&plan)?;
+        BITWISE_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_xor"))?;
     }
     outs.finish()
 }
@@ -734,7 +734,7 @@ fn bitwise_xor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &
 fn logical_and_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_and", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_AND_KERNEL.get(key)?(&plan)?;
+        LOGICAL_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_and"))?;
     }
     outs.finish()
 }
@@ -742,7 +742,7 @@ fn logical_and_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor)
 fn logical_or_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_or", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_OR_KERNEL.get(key)?(&plan)?;
+        LOGICAL_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_or"))?;
     }
     outs.finish()
 }
@@ -750,7 +750,7 @@ fn logical_or_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) 
 fn logical_xor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_xor", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_XOR_KERNEL.get(key)?(&plan)?;
+        LOGICAL_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_xor"))?;
     }
     outs.finish()
 }
@@ -758,7 +758,7 @@ fn logical_xor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor)
 fn eq_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "eq", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        EQ_KERNEL.get(key)?(&plan)?;
+        EQ_KERNEL.get(key)?(&plan).map_err(structured::in_operator("eq"))?;
     }
     outs.finish()
 }
@@ -766,7 +766,7 @@ fn eq_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -
 fn ne_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ne", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        NE_KERNEL.get(key)?(&plan)?;
+        NE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ne"))?;
     }
     outs.finish()
 }
@@ -774,7 +774,7 @@ fn ne_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -
 fn lt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "lt", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LT_KERNEL.get(key)?(&plan)?;
+        LT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lt"))?;
     }
     outs.finish()
 }
@@ -782,7 +782,7 @@ fn lt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -
 fn le_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "le", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LE_KERNEL.get(key)?(&plan)?;
+        LE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("le"))?;
     }
     outs.finish()
 }
@@ -790,7 +790,7 @@ fn le_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -
 fn gt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "gt", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        GT_KERNEL.get(key)?(&plan)?;
+        GT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("gt"))?;
     }
     outs.finish()
 }
@@ -798,7 +798,7 @@ fn gt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -
 fn ge_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ge", self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        GE_KERNEL.get(key)?(&plan)?;
+        GE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ge"))?;
     }
     outs.finish()
 }
@@ -812,7 +812,7 @@ fn addcmul_run(
 ) -> Result<()> {
     let plan = meta::pointwise::addcmul_meta(outs, self_, tensor1, tensor2, value)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ADDCMUL_KERNEL.get(key)?(&plan, value)?;
+        ADDCMUL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcmul"))?;
     }
     outs.finish()
 }
@@ -826,7 +826,7 @@ fn addcdiv_run(
 ) -> Result<()> {
     let plan = meta::pointwise::addcdiv_meta(outs, self_, tensor1, tensor2, value)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ADDCDIV_KERNEL.get(key)?(&plan, value)?;
+        ADDCDIV_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcdiv"))?;
     }
     outs.finish()
 }
@@ -839,7 +839,7 @@ fn lerp_scalar_run(
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_scalar_meta(outs, self_, end, weight)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LERP_SCALAR_KERNEL.get(key)?(&plan, weight)?;
+        LERP_SCALAR_KERNEL.get(key)?(&plan, weight).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
@@ -852,7 +852,7 @@ fn lerp_tensor_run(
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_tensor_meta(outs, self_, end, weight)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        LERP_TENSOR_KERNEL.get(key)?(&plan)?;
+        LERP_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
@@ -865,7 +865,7 @@ fn clamp_run(
 ) -> Result<()> {
     let plan = meta::pointwise::clamp_meta(outs, self_, min, max)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        CLAMP_KERNEL.get(key)?(&plan, min, max)?;
+        CLAMP_KERNEL.get(key)?(&plan, min, max).map_err(structured::in_operator("clamp"))?;
     }
     outs.finish()
 }
@@ -878,7 +878,7 @@ fn where_self_run(
 ) -> Result<()> {
     let plan = meta::pointwise::where_meta(outs, condition, self_, other)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        WHERE_KERNEL.get(key)?(&plan)?;
+        WHERE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("where"))?;
     }
     outs.finish()
 }
@@ -891,7 +891,7 @@ fn threshold_run(
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_meta(outs, self_, threshold, value)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        THRESHOLD_KERNEL.get(key)?(&plan, threshold, value)?;
+        THRESHOLD_KERNEL.get(key)?(&plan, threshold, value).map_err(structured::in_operator("threshold"))?;
     }
     outs.finish()
 }
@@ -904,7 +904,8 @@ fn threshold_backward_run(
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_backward_meta(outs, grad_output, self_, threshold)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)?;
+        THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)
+            .map_err(structured::in_operator("threshold_backward"))?;
     }
     outs.finish()
 }
@@ -912,7 +913,7 @@ fn threshold_backward_run(
 fn sigmoid_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "sigmoid_backward", grad_output, output)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SIGMOID_BACKWARD_KERNEL.get(key)?(&plan)?;
+        SIGMOID_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid_backward"))?;
     }
     outs.finish()
 }
@@ -920,7 +921,7 @@ fn sigmoid_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, outp
 fn tanh_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "tanh_backward", grad_output, output)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        TANH_BACKWARD_KERNEL.get(key)?(&plan)?;
+        TANH_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh_backward"))?;
     }
     outs.finish()
 }
@@ -928,7 +929,7 @@ fn tanh_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output:
 fn fill__scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, value: &Scalar) -> Result<()> {
     let plan = meta::presets::fill_op(outs, "fill", self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        FILL_KERNEL.get(key)?(&plan, value)?;
+        FILL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("fill_"))?;
     }
     outs.finish()
 }

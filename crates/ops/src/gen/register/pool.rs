@@ -40,7 +40,8 @@ fn max_pool2d_with_indices_run(
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
     if let Some(key) = operands::kernel_key(outs, "max_pool2d_with_indices", &[("self", &self_)])? {
-        MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
+        MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool2d_with_indices"))?;
     }
     outs.finish()
 }
@@ -62,7 +63,8 @@ fn max_pool2d_with_indices_backward_run(
         "max_pool2d_with_indices_backward",
         &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
     )? {
-        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)?;
+        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool2d_with_indices_backward"))?;
     }
     outs.finish()
 }

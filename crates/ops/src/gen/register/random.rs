@@ -97,7 +97,7 @@ fn uniform__run(
 ) -> Result<()> {
     let plan = meta::random::uniform_meta(outs, self_, from, to, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        UNIFORM_KERNEL.get(key)?(&plan, from, to, generator)?;
+        UNIFORM_KERNEL.get(key)?(&plan, from, to, generator).map_err(structured::in_operator("uniform_"))?;
     }
     outs.finish()
 }
@@ -111,7 +111,7 @@ fn normal__run(
 ) -> Result<()> {
     let plan = meta::random::normal_meta(outs, self_, mean, std, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        NORMAL_KERNEL.get(key)?(&plan, mean, std, generator)?;
+        NORMAL_KERNEL.get(key)?(&plan, mean, std, generator).map_err(structured::in_operator("normal_"))?;
     }
     outs.finish()
 }
@@ -124,7 +124,8 @@ fn exponential__run(
 ) -> Result<()> {
     let plan = meta::random::exponential_meta(outs, self_, lambd, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)?;
+        EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)
+            .map_err(structured::in_operator("exponential_"))?;
     }
     outs.finish()
 }
@@ -137,7 +138,7 @@ fn bernoulli__tensor_run(
 ) -> Result<()> {
     let plan = meta::random::bernoulli_tensor_meta(outs, self_, p, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BERNOULLI_TENSOR_KERNEL.get(key)?(&plan, generator)?;
+        BERNOULLI_TENSOR_KERNEL.get(key)?(&plan, generator).map_err(structured::in_operator("bernoulli_"))?;
     }
     outs.finish()
 }
@@ -150,7 +151,8 @@ fn bernoulli__float_run(
 ) -> Result<()> {
     let plan = meta::random::bernoulli_scalar_meta(outs, self_, p, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        BERNOULLI_SCALAR_KERNEL.get(key)?(&plan, p, generator)?;
+        BERNOULLI_SCALAR_KERNEL.get(key)?(&plan, p, generator)
+            .map_err(structured::in_operator("bernoulli_"))?;
     }
     outs.finish()
 }
@@ -164,7 +166,8 @@ fn random__from_run(
 ) -> Result<()> {
     let plan = meta::random::random_from_meta(outs, self_, from, to, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        RANDOM_FROM_KERNEL.get(key)?(&plan, from, to, generator)?;
+        RANDOM_FROM_KERNEL.get(key)?(&plan, from, to, generator)
+            .map_err(structured::in_operator("random_"))?;
     }
     outs.finish()
 }
@@ -172,7 +175,7 @@ fn random__from_run(
 fn random__run(outs: &mut StructuredOutputs, self_: &Tensor, generator: Option<&Generator>) -> Result<()> {
     let plan = meta::random::random_meta(outs, self_, generator)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        RANDOM_KERNEL.get(key)?(&plan, generator)?;
+        RANDOM_KERNEL.get(key)?(&plan, generator).map_err(structured::in_operator("random_"))?;
     }
     outs.finish()
 }
@@ -184,7 +187,8 @@ fn randperm_generator_out_run(
 ) -> Result<()> {
     with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
     if let Some(key) = operands::kernel_key(outs, "randperm", &[])? {
-        RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
+        RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)
+            .map_err(structured::in_operator("randperm"))?;
     }
     outs.finish()
 }

@@ -108,7 +108,7 @@ fn sum_dim_intlist_run(
 ) -> Result<()> {
     let plan = meta::reduce::sum_meta(outs, self_, dim, keepdim, dtype)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        SUM_KERNEL.get(key)?(&plan)?;
+        SUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sum"))?;
     }
     outs.finish()
 }
@@ -122,7 +122,7 @@ fn nansum_run(
 ) -> Result<()> {
     let plan = meta::reduce::nansum_meta(outs, self_, dim, keepdim, dtype)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        NANSUM_KERNEL.get(key)?(&plan)?;
+        NANSUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("nansum"))?;
     }
     outs.finish()
 }
@@ -130,7 +130,7 @@ fn nansum_run(
 fn prod_run(outs: &mut StructuredOutputs, self_: &Tensor, dtype: Option<ScalarType>) -> Result<()> {
     let plan = meta::reduce::prod_meta(outs, self_, dtype)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        PROD_KERNEL.get(key)?(&plan)?;
+        PROD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("prod"))?;
     }
     outs.finish()
 }
@@ -144,7 +144,7 @@ fn prod_dim_int_run(
 ) -> Result<()> {
     let plan = meta::reduce::prod_dim_meta(outs, self_, dim, keepdim, dtype)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        PROD_KERNEL.get(key)?(&plan)?;
+        PROD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("prod"))?;
     }
     outs.finish()
 }
@@ -152,7 +152,8 @@ fn prod_dim_int_run(
 fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::max_dim_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = operands::kernel_key(outs, "max", &[("self", &self_)])? {
-        MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+        MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("max"))?;
     }
     outs.finish()
 }
@@ -160,7 +161,7 @@ fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: 
 fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::max_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        AMAX_KERNEL.get(key)?(&plan)?;
+        AMAX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("max"))?;
     }
     outs.finish()
 }
@@ -168,7 +169,8 @@ fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::min_dim_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = operands::kernel_key(outs, "min", &[("self", &self_)])? {
-        MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+        MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("min"))?;
     }
     outs.finish()
 }
@@ -176,7 +178,7 @@ fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: 
 fn min_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::min_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        AMIN_KERNEL.get(key)?(&plan)?;
+        AMIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("min"))?;
     }
     outs.finish()
 }
@@ -184,7 +186,7 @@ fn min_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn amax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
     let plan = meta::reduce::amax_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        AMAX_KERNEL.get(key)?(&plan)?;
+        AMAX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("amax"))?;
     }
     outs.finish()
 }
@@ -192,7 +194,7 @@ fn amax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: 
 fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
     let plan = meta::reduce::amin_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        AMIN_KERNEL.get(key)?(&plan)?;
+        AMIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("amin"))?;
     }
     outs.finish()
 }
@@ -200,7 +202,8 @@ fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: 
 fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::argmax_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = operands::kernel_key(outs, "argmax", &[("self", &self_)])? {
-        ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+        ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("argmax"))?;
     }
     outs.finish()
 }
@@ -208,7 +211,8 @@ fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, ke
 fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::argmin_meta(outs, self_, dim, keepdim))?;
     if let Some(key) = operands::kernel_key(outs, "argmin", &[("self", &self_)])? {
-        ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+        ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("argmin"))?;
     }
     outs.finish()
 }
@@ -216,7 +220,7 @@ fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, ke
 fn any_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::any_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
@@ -224,7 +228,7 @@ fn any_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn any_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     let plan = meta::reduce::any_dim_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
@@ -237,7 +241,7 @@ fn any_dims_run(
 ) -> Result<()> {
     let plan = meta::reduce::any_dims_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
@@ -245,7 +249,7 @@ fn any_dims_run(
 fn all_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::all_meta(outs, self_)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
@@ -253,7 +257,7 @@ fn all_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
 fn all_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
     let plan = meta::reduce::all_dim_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
@@ -266,7 +270,7 @@ fn all_dims_run(
 ) -> Result<()> {
     let plan = meta::reduce::all_dims_meta(outs, self_, dim, keepdim)?;
     if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
@@ -274,7 +278,8 @@ fn all_dims_run(
 fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = operands::kernel_key(outs, "_softmax", &[("self", &self_)])? {
-        SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
+        SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_softmax"))?;
     }
     outs.finish()
 }
@@ -292,7 +297,8 @@ fn _softmax_backward_data_run(
         "_softmax_backward_data",
         &[("grad_output", &grad_output), ("output", &output)],
     )? {
-        SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
+        SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_softmax_backward_data"))?;
     }
     outs.finish()
 }
@@ -305,7 +311,8 @@ fn _log_softmax_run(
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = operands::kernel_key(outs, "_log_softmax", &[("self", &self_)])? {
-        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
+        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_log_softmax"))?;
     }
     outs.finish()
 }
@@ -323,7 +330,8 @@ fn _log_softmax_backward_data_run(
         "_log_softmax_backward_data",
         &[("grad_output", &grad_output), ("output", &output)],
     )? {
-        LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
+        LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_log_softmax_backward_data"))?;
     }
     outs.finish()
 }

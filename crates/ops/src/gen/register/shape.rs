@@ -90,7 +90,7 @@ static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
 fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
     with_sizes!([outs, tensors] meta::shape::cat_meta(outs, tensors, dim))?;
     if let Some(key) = operands::kernel_key(outs, "cat", &[("tensors", &tensors)])? {
-        CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?)?;
+        CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?).map_err(structured::in_operator("cat"))?;
     }
     outs.finish()
 }

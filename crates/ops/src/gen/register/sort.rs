@@ -38,7 +38,8 @@ fn sort_stable_run(
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::sort::sort_meta(outs, self_, stable, dim, descending))?;
     if let Some(key) = operands::kernel_key(outs, "sort", &[("self", &self_)])? {
-        SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)?;
+        SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)
+            .map_err(structured::in_operator("sort"))?;
     }
     outs.finish()
 }
