@@ -307,3 +307,22 @@ def test_a_kernel_whose_taps_no_memory_holds_is_an_error(groups):
     x, weight = ones(1, 2, 2**23, 2**23), ones(2, 2 // groups, 2**23, 2**23)
     with pytest.raises(ptr.OutOfMemoryError, match="in _conv_forward"):
         ptr.nn.functional.conv2d(x, weight, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: aten._softmax.default(x.half(), 0, True), "half to float conversion is not supported on CPU"),
+        (lambda x: aten._log_softmax.default(x.half(), 0, True), "half to float conversion is not supported on CPU"),
+        (lambda x: ptr.sort(x.to(ptr.complex64)), "Sort does not support complex dtypes on CPU"),
+        (lambda x: x.bool().abs(), "\"abs_cpu\" not implemented for 'Bool'"),
+        (lambda x: x.to(ptr.complex64).nansum(), "nansum on CPU does not support complex inputs"),
+        (lambda x: x.nansum(dtype=ptr.complex64), "\"nansum_cpu\" not implemented for 'ComplexFloat'"),
+        (lambda x: ptr.bernoulli(x.long()), "\"bernoulli_tensor_cpu_p_\" not implemented for 'Long'"),
+    ],
+)
+def test_what_the_cpu_lacks_other_devices_may_have(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call(ptr.zeros(3))
+    result = call(meta(3))
+    assert (result[0] if isinstance(result, tuple) else result).is_meta

@@ -1,6 +1,6 @@
 //! `sort` along a dimension. It is always stable: that costs nothing here.
 
-use c10::{wrap_dim, Result, Tensor};
+use c10::{check, wrap_dim, Result, Tensor};
 use iter::parallel;
 
 use super::row::{sort_row, Row, Workspace};
@@ -24,6 +24,7 @@ fn sort_kernel(
     descending: bool,
     outs: &[Tensor],
 ) -> Result<()> {
+    check!(!self_.is_complex(), "Sort does not support complex dtypes on CPU");
     let [values, indices] = outs else { c10::bail!(Internal, "sort: {} outputs", outs.len()) };
     let numel = self_.numel()? as usize;
     if numel == 0 {

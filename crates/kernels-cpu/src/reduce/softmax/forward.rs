@@ -1,6 +1,6 @@
 //! `_softmax` and `_log_softmax`.
 
-use c10::{try_filled, Element, Result, Tensor};
+use c10::{check, try_filled, Element, Result, Tensor};
 use iter::parallel;
 
 use super::{columns, dense, dense_output, finish, rows, Extent, Floating, Real, GRAIN};
@@ -12,20 +12,27 @@ use crate::registration::register;
 
 pub(super) fn register() {
     register! {
-        softmax_kernel: fn(&Tensor, i64, &[Tensor]);
-        log_softmax_kernel: fn(&Tensor, i64, &[Tensor]);
+        softmax_kernel: fn(&Tensor, i64, bool, &[Tensor]);
+        log_softmax_kernel: fn(&Tensor, i64, bool, &[Tensor]);
     }
 }
 
-fn softmax_kernel(self_: &Tensor, dim: i64, outs: &[Tensor]) -> Result<()> {
-    run::<false>(self_, dim, outs, "softmax_kernel")
+fn softmax_kernel(self_: &Tensor, dim: i64, half_to_float: bool, outs: &[Tensor]) -> Result<()> {
+    run::<false>(self_, dim, half_to_float, outs, "softmax_kernel")
 }
 
-fn log_softmax_kernel(self_: &Tensor, dim: i64, outs: &[Tensor]) -> Result<()> {
-    run::<true>(self_, dim, outs, "log_softmax_kernel")
+fn log_softmax_kernel(self_: &Tensor, dim: i64, half_to_float: bool, outs: &[Tensor]) -> Result<()> {
+    run::<true>(self_, dim, half_to_float, outs, "log_softmax_kernel")
 }
 
-fn run<const LOG: bool>(self_: &Tensor, dim: i64, outs: &[Tensor], name: &'static str) -> Result<()> {
+fn run<const LOG: bool>(
+    self_: &Tensor,
+    dim: i64,
+    half_to_float: bool,
+    outs: &[Tensor],
+    name: &'static str,
+) -> Result<()> {
+    check!(!half_to_float, "softmax with half to float conversion is not supported on CPU");
     let extent = Extent::new(self_, dim)?;
     if extent.numel() == 0 {
         return Ok(());

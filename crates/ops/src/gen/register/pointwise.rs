@@ -1000,16 +1000,26 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.structured("abs", &handles::ABS, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        abs_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("abs_", &handles::ABS_, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        abs_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "abs",
+        &handles::ABS,
+        Serves::dense_unchecked("abs_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            abs_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "abs_",
+        &handles::ABS_,
+        Serves::dense_unchecked("abs_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            abs_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "abs.out",
         &handles::ABS_OUT,
@@ -1029,16 +1039,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
     })?;
-    registrar.structured("neg", &handles::NEG, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        neg_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("neg_", &handles::NEG_, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        neg_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "neg",
+        &handles::NEG,
+        Serves::dense_unchecked("neg_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            neg_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "neg_",
+        &handles::NEG_,
+        Serves::dense_unchecked("neg_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            neg_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "neg.out",
         &handles::NEG_OUT,
@@ -1061,16 +1081,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
     })?;
-    registrar.structured("exp", &handles::EXP, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        exp_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("exp_", &handles::EXP_, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        exp_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "exp",
+        &handles::EXP,
+        Serves::dense_unchecked("exp_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            exp_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "exp_",
+        &handles::EXP_,
+        Serves::dense_unchecked("exp_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            exp_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "exp.out",
         &handles::EXP_OUT,
@@ -1111,16 +1141,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("log", &handles::LOG, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        log_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("log_", &handles::LOG_, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        log_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "log",
+        &handles::LOG,
+        Serves::dense_unchecked("log_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log_",
+        &handles::LOG_,
+        Serves::dense_unchecked("log_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "log.out",
         &handles::LOG_OUT,
@@ -1161,11 +1201,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sqrt", &handles::SQRT, Serves::dense_unchecked("sqrt_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sqrt_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "sqrt",
+        &handles::SQRT,
+        Serves::dense_unchecked("sqrt_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sqrt_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "sqrt_",
         &handles::SQRT_,
@@ -1216,16 +1261,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sin", &handles::SIN, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sin_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("sin_", &handles::SIN_, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sin_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sin",
+        &handles::SIN,
+        Serves::dense_unchecked("sin_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sin_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sin_",
+        &handles::SIN_,
+        Serves::dense_unchecked("sin_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sin_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sin.out",
         &handles::SIN_OUT,
@@ -1236,16 +1291,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("cos", &handles::COS, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        cos_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("cos_", &handles::COS_, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        cos_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "cos",
+        &handles::COS,
+        Serves::dense_unchecked("cos_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            cos_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "cos_",
+        &handles::COS_,
+        Serves::dense_unchecked("cos_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            cos_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "cos.out",
         &handles::COS_OUT,
@@ -1256,11 +1321,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("tanh", &handles::TANH, Serves::dense_unchecked("tanh_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        tanh_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "tanh",
+        &handles::TANH,
+        Serves::dense_unchecked("tanh_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            tanh_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "tanh_",
         &handles::TANH_,
@@ -1311,11 +1381,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("relu", &handles::RELU, Serves::dense_unchecked("relu_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        relu_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "relu",
+        &handles::RELU,
+        Serves::dense_unchecked("relu_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            relu_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "relu_",
         &handles::RELU_,
@@ -1395,11 +1470,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("ceil", &handles::CEIL, Serves::dense_unchecked("ceil_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        ceil_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "ceil",
+        &handles::CEIL,
+        Serves::dense_unchecked("ceil_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            ceil_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "ceil_",
         &handles::CEIL_,
@@ -1494,11 +1574,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
         },
     )?;
-    registrar.structured("sign", &handles::SIGN, Serves::dense_unchecked("sign_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sign_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "sign",
+        &handles::SIGN,
+        Serves::dense_unchecked("sign_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sign_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "sign_",
         &handles::SIGN_,
@@ -1519,16 +1604,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sgn", &handles::SGN, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sgn_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("sgn_", &handles::SGN_, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sgn_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sgn",
+        &handles::SGN,
+        Serves::dense_unchecked("sgn_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sgn_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sgn_",
+        &handles::SGN_,
+        Serves::dense_unchecked("sgn_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sgn_run(&mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sgn.out",
         &handles::SGN_OUT,

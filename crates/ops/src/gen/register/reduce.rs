@@ -90,11 +90,11 @@ static ARGMIN_KERNEL: DispatchStub<fn(&Tensor, Option<i64>, bool, &[Tensor]) -> 
     DispatchStub::new("argmin_kernel");
 static ANY_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("any_kernel");
 static ALL_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("all_kernel");
-static SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+static SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("softmax_kernel");
 static SOFTMAX_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("softmax_backward_kernel");
-static LOG_SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+static LOG_SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("log_softmax_kernel");
 static LOG_SOFTMAX_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("log_softmax_backward_kernel");
@@ -278,7 +278,7 @@ fn all_dims_run(
 fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = operands::kernel_key(outs, "_softmax", &[("self", &self_)])? {
-        SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)
+        SOFTMAX_KERNEL.get(key)?(self_, dim, half_to_float, &outs.outputs()?)
             .map_err(structured::in_operator("_softmax"))?;
     }
     outs.finish()
@@ -311,7 +311,7 @@ fn _log_softmax_run(
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
     if let Some(key) = operands::kernel_key(outs, "_log_softmax", &[("self", &self_)])? {
-        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)
+        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, half_to_float, &outs.outputs()?)
             .map_err(structured::in_operator("_log_softmax"))?;
     }
     outs.finish()
@@ -484,11 +484,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok((max.clone(), max_values.clone()))
         },
     )?;
-    registrar.structured("max", &handles::MAX, Serves::dense_unchecked("amax_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        max_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "max",
+        &handles::MAX,
+        Serves::dense_unchecked("amax_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            max_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "max.unary_out",
         &handles::MAX_UNARY_OUT,
@@ -533,11 +538,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok((min.clone(), min_indices.clone()))
         },
     )?;
-    registrar.structured("min", &handles::MIN, Serves::dense_unchecked("amin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        min_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "min",
+        &handles::MIN,
+        Serves::dense_unchecked("amin_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            min_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "min.unary_out",
         &handles::MIN_UNARY_OUT,
@@ -642,11 +652,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("any", &handles::ANY, Serves::dense_unchecked("any_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        any_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "any",
+        &handles::ANY,
+        Serves::dense_unchecked("any_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            any_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "any.all_out",
         &handles::ANY_ALL_OUT,
@@ -697,11 +712,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
-    registrar.structured("all", &handles::ALL, Serves::dense_unchecked("all_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        all_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "all",
+        &handles::ALL,
+        Serves::dense_unchecked("all_kernel"),
+        |_, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            all_run(&mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "all.all_out",
         &handles::ALL_ALL_OUT,
