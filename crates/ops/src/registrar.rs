@@ -46,9 +46,9 @@ impl Serves {
         Serves { kernel, only: &[], except: &[], device: DeviceRules { check: true, guard: true } }
     }
 
-    /// As [`Serves::dense`], without a look at the tensors' devices: the iterator does that, and allows numbers of the
-    /// CPU, or the operator is meant for tensors of several devices.
-    pub(crate) const fn dense_unchecked(kernel: &'static str) -> Serves {
+    /// As [`Serves::dense`], for an operator whose tensors may be on several devices: it takes them from anywhere, or its
+    /// iterator looks itself, since numbers may stay on the CPU.
+    pub(crate) const fn dense_of_mixed_devices(kernel: &'static str) -> Serves {
         Serves { device: DeviceRules { check: false, guard: true }, ..Serves::dense(kernel) }
     }
 

@@ -148,15 +148,15 @@ def _keys(names: Sequence[str]) -> str:
 def _serves(use: KernelUse, operator: Operator | None = None) -> str:
     """Which keys the kernel is for and what holds around it, as `registrar::Serves`."""
     # An iterator compares the devices itself, as it allows numbers that live on the CPU.
-    unchecked = operator and (not operator.device_check or (use.structured and operator.plan == "iter"))
-    base = f'Serves::{"dense_unchecked" if unchecked else "dense"}("{use.name}")'
+    mixed = operator and (not operator.device_check or (use.structured and operator.plan == "iter"))
+    base = f'Serves::{"dense_of_mixed_devices" if mixed else "dense"}("{use.name}")'
     fields: list[str] = []
     if use.keys:
         fields.append(f"only: {_keys(use.keys)}")
     if use.others:
         fields.append(f"except: {_keys(use.others)}")
     if operator and not operator.device_guard:
-        check = "false" if unchecked else "true"
+        check = "false" if mixed else "true"
         fields.append(f"device: DeviceRules {{ check: {check}, guard: false }}")
     return f"Serves {{ {', '.join(fields)}, ..{base} }}" if fields else base
 

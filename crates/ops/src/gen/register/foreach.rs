@@ -181,7 +181,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.kernel(
         "_fused_sgd_",
         &handles::_FUSED_SGD_,
-        Serves::dense_unchecked("fused_sgd_kernel"),
+        Serves::dense_of_mixed_devices("fused_sgd_kernel"),
         |keyset,
          (
             self_,

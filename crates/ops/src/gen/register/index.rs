@@ -225,7 +225,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index.Tensor",
         &handles::INDEX_TENSOR,
-        Serves::dense_unchecked("index_kernel"),
+        Serves::dense_of_mixed_devices("index_kernel"),
         |_, (self_, indices)| {
             let mut outs = StructuredOutputs::functional(1);
             index_tensor_run(&mut outs, self_, indices)?;
@@ -235,7 +235,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index.Tensor_out",
         &handles::INDEX_TENSOR_OUT,
-        Serves::dense_unchecked("index_kernel"),
+        Serves::dense_of_mixed_devices("index_kernel"),
         |_, (self_, indices, out)| {
             operands::overlaps(
                 &[out],
@@ -267,7 +267,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "_index_put_impl_",
         &handles::_INDEX_PUT_IMPL_,
-        Serves::dense_unchecked("index_put_kernel"),
+        Serves::dense_of_mixed_devices("index_put_kernel"),
         |_, (self_, indices, values, accumulate, unsafe_)| {
             operands::overlaps(
                 &[self_],
@@ -493,7 +493,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "masked_fill_.Scalar",
         &handles::MASKED_FILL__SCALAR,
-        Serves::dense_unchecked("masked_fill_kernel"),
+        Serves::dense_of_mixed_devices("masked_fill_kernel"),
         |_, (self_, mask, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             masked_fill__scalar_run(&mut outs, self_, mask, value)?;

@@ -1003,7 +1003,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "abs",
         &handles::ABS,
-        Serves::dense_unchecked("abs_kernel"),
+        Serves::dense_of_mixed_devices("abs_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             abs_run(&mut outs, self_)?;
@@ -1013,7 +1013,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "abs_",
         &handles::ABS_,
-        Serves::dense_unchecked("abs_kernel"),
+        Serves::dense_of_mixed_devices("abs_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             abs_run(&mut outs, self_)?;
@@ -1023,7 +1023,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "abs.out",
         &handles::ABS_OUT,
-        Serves::dense_unchecked("abs_kernel"),
+        Serves::dense_of_mixed_devices("abs_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             abs_run(&mut outs, self_)?;
@@ -1042,7 +1042,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "neg",
         &handles::NEG,
-        Serves::dense_unchecked("neg_kernel"),
+        Serves::dense_of_mixed_devices("neg_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             neg_run(&mut outs, self_)?;
@@ -1052,7 +1052,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "neg_",
         &handles::NEG_,
-        Serves::dense_unchecked("neg_kernel"),
+        Serves::dense_of_mixed_devices("neg_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             neg_run(&mut outs, self_)?;
@@ -1062,7 +1062,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "neg.out",
         &handles::NEG_OUT,
-        Serves::dense_unchecked("neg_kernel"),
+        Serves::dense_of_mixed_devices("neg_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             neg_run(&mut outs, self_)?;
@@ -1084,7 +1084,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "exp",
         &handles::EXP,
-        Serves::dense_unchecked("exp_kernel"),
+        Serves::dense_of_mixed_devices("exp_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             exp_run(&mut outs, self_)?;
@@ -1094,7 +1094,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "exp_",
         &handles::EXP_,
-        Serves::dense_unchecked("exp_kernel"),
+        Serves::dense_of_mixed_devices("exp_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             exp_run(&mut outs, self_)?;
@@ -1104,7 +1104,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "exp.out",
         &handles::EXP_OUT,
-        Serves::dense_unchecked("exp_kernel"),
+        Serves::dense_of_mixed_devices("exp_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             exp_run(&mut outs, self_)?;
@@ -1114,7 +1114,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "expm1",
         &handles::EXPM1,
-        Serves::dense_unchecked("expm1_kernel"),
+        Serves::dense_of_mixed_devices("expm1_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             expm1_run(&mut outs, self_)?;
@@ -1124,7 +1124,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "expm1_",
         &handles::EXPM1_,
-        Serves::dense_unchecked("expm1_kernel"),
+        Serves::dense_of_mixed_devices("expm1_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             expm1_run(&mut outs, self_)?;
@@ -1134,7 +1134,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "expm1.out",
         &handles::EXPM1_OUT,
-        Serves::dense_unchecked("expm1_kernel"),
+        Serves::dense_of_mixed_devices("expm1_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             expm1_run(&mut outs, self_)?;
@@ -1144,7 +1144,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log",
         &handles::LOG,
-        Serves::dense_unchecked("log_kernel"),
+        Serves::dense_of_mixed_devices("log_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             log_run(&mut outs, self_)?;
@@ -1154,7 +1154,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log_",
         &handles::LOG_,
-        Serves::dense_unchecked("log_kernel"),
+        Serves::dense_of_mixed_devices("log_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             log_run(&mut outs, self_)?;
@@ -1164,7 +1164,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log.out",
         &handles::LOG_OUT,
-        Serves::dense_unchecked("log_kernel"),
+        Serves::dense_of_mixed_devices("log_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             log_run(&mut outs, self_)?;
@@ -1174,7 +1174,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log1p",
         &handles::LOG1P,
-        Serves::dense_unchecked("log1p_kernel"),
+        Serves::dense_of_mixed_devices("log1p_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             log1p_run(&mut outs, self_)?;
@@ -1184,7 +1184,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log1p_",
         &handles::LOG1P_,
-        Serves::dense_unchecked("log1p_kernel"),
+        Serves::dense_of_mixed_devices("log1p_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             log1p_run(&mut outs, self_)?;
@@ -1194,7 +1194,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "log1p.out",
         &handles::LOG1P_OUT,
-        Serves::dense_unchecked("log1p_kernel"),
+        Serves::dense_of_mixed_devices("log1p_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             log1p_run(&mut outs, self_)?;
@@ -1204,7 +1204,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sqrt",
         &handles::SQRT,
-        Serves::dense_unchecked("sqrt_kernel"),
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             sqrt_run(&mut outs, self_)?;
@@ -1214,7 +1214,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sqrt_",
         &handles::SQRT_,
-        Serves::dense_unchecked("sqrt_kernel"),
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sqrt_run(&mut outs, self_)?;
@@ -1224,7 +1224,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sqrt.out",
         &handles::SQRT_OUT,
-        Serves::dense_unchecked("sqrt_kernel"),
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sqrt_run(&mut outs, self_)?;
@@ -1234,7 +1234,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "rsqrt",
         &handles::RSQRT,
-        Serves::dense_unchecked("rsqrt_kernel"),
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             rsqrt_run(&mut outs, self_)?;
@@ -1244,7 +1244,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "rsqrt_",
         &handles::RSQRT_,
-        Serves::dense_unchecked("rsqrt_kernel"),
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             rsqrt_run(&mut outs, self_)?;
@@ -1254,7 +1254,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "rsqrt.out",
         &handles::RSQRT_OUT,
-        Serves::dense_unchecked("rsqrt_kernel"),
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             rsqrt_run(&mut outs, self_)?;
@@ -1264,7 +1264,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sin",
         &handles::SIN,
-        Serves::dense_unchecked("sin_kernel"),
+        Serves::dense_of_mixed_devices("sin_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             sin_run(&mut outs, self_)?;
@@ -1274,7 +1274,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sin_",
         &handles::SIN_,
-        Serves::dense_unchecked("sin_kernel"),
+        Serves::dense_of_mixed_devices("sin_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sin_run(&mut outs, self_)?;
@@ -1284,7 +1284,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sin.out",
         &handles::SIN_OUT,
-        Serves::dense_unchecked("sin_kernel"),
+        Serves::dense_of_mixed_devices("sin_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sin_run(&mut outs, self_)?;
@@ -1294,7 +1294,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "cos",
         &handles::COS,
-        Serves::dense_unchecked("cos_kernel"),
+        Serves::dense_of_mixed_devices("cos_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             cos_run(&mut outs, self_)?;
@@ -1304,7 +1304,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "cos_",
         &handles::COS_,
-        Serves::dense_unchecked("cos_kernel"),
+        Serves::dense_of_mixed_devices("cos_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             cos_run(&mut outs, self_)?;
@@ -1314,7 +1314,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "cos.out",
         &handles::COS_OUT,
-        Serves::dense_unchecked("cos_kernel"),
+        Serves::dense_of_mixed_devices("cos_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             cos_run(&mut outs, self_)?;
@@ -1324,7 +1324,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh",
         &handles::TANH,
-        Serves::dense_unchecked("tanh_kernel"),
+        Serves::dense_of_mixed_devices("tanh_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             tanh_run(&mut outs, self_)?;
@@ -1334,7 +1334,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh_",
         &handles::TANH_,
-        Serves::dense_unchecked("tanh_kernel"),
+        Serves::dense_of_mixed_devices("tanh_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             tanh_run(&mut outs, self_)?;
@@ -1344,7 +1344,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh.out",
         &handles::TANH_OUT,
-        Serves::dense_unchecked("tanh_kernel"),
+        Serves::dense_of_mixed_devices("tanh_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             tanh_run(&mut outs, self_)?;
@@ -1354,7 +1354,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid",
         &handles::SIGMOID,
-        Serves::dense_unchecked("sigmoid_kernel"),
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             sigmoid_run(&mut outs, self_)?;
@@ -1364,7 +1364,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid_",
         &handles::SIGMOID_,
-        Serves::dense_unchecked("sigmoid_kernel"),
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sigmoid_run(&mut outs, self_)?;
@@ -1374,7 +1374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid.out",
         &handles::SIGMOID_OUT,
-        Serves::dense_unchecked("sigmoid_kernel"),
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sigmoid_run(&mut outs, self_)?;
@@ -1384,7 +1384,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "relu",
         &handles::RELU,
-        Serves::dense_unchecked("relu_kernel"),
+        Serves::dense_of_mixed_devices("relu_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             relu_run(&mut outs, self_)?;
@@ -1394,7 +1394,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "relu_",
         &handles::RELU_,
-        Serves::dense_unchecked("relu_kernel"),
+        Serves::dense_of_mixed_devices("relu_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             relu_run(&mut outs, self_)?;
@@ -1404,7 +1404,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "reciprocal",
         &handles::RECIPROCAL,
-        Serves::dense_unchecked("reciprocal_kernel"),
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             reciprocal_run(&mut outs, self_)?;
@@ -1414,7 +1414,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "reciprocal_",
         &handles::RECIPROCAL_,
-        Serves::dense_unchecked("reciprocal_kernel"),
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             reciprocal_run(&mut outs, self_)?;
@@ -1424,7 +1424,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "reciprocal.out",
         &handles::RECIPROCAL_OUT,
-        Serves::dense_unchecked("reciprocal_kernel"),
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             reciprocal_run(&mut outs, self_)?;
@@ -1443,7 +1443,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor",
         &handles::FLOOR,
-        Serves::dense_unchecked("floor_kernel"),
+        Serves::dense_of_mixed_devices("floor_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             floor_run(&mut outs, self_)?;
@@ -1453,7 +1453,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_",
         &handles::FLOOR_,
-        Serves::dense_unchecked("floor_kernel"),
+        Serves::dense_of_mixed_devices("floor_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             floor_run(&mut outs, self_)?;
@@ -1463,7 +1463,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor.out",
         &handles::FLOOR_OUT,
-        Serves::dense_unchecked("floor_kernel"),
+        Serves::dense_of_mixed_devices("floor_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             floor_run(&mut outs, self_)?;
@@ -1473,7 +1473,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ceil",
         &handles::CEIL,
-        Serves::dense_unchecked("ceil_kernel"),
+        Serves::dense_of_mixed_devices("ceil_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             ceil_run(&mut outs, self_)?;
@@ -1483,7 +1483,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ceil_",
         &handles::CEIL_,
-        Serves::dense_unchecked("ceil_kernel"),
+        Serves::dense_of_mixed_devices("ceil_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             ceil_run(&mut outs, self_)?;
@@ -1493,7 +1493,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ceil.out",
         &handles::CEIL_OUT,
-        Serves::dense_unchecked("ceil_kernel"),
+        Serves::dense_of_mixed_devices("ceil_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             ceil_run(&mut outs, self_)?;
@@ -1503,7 +1503,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "trunc",
         &handles::TRUNC,
-        Serves::dense_unchecked("trunc_kernel"),
+        Serves::dense_of_mixed_devices("trunc_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             trunc_run(&mut outs, self_)?;
@@ -1513,7 +1513,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "trunc_",
         &handles::TRUNC_,
-        Serves::dense_unchecked("trunc_kernel"),
+        Serves::dense_of_mixed_devices("trunc_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             trunc_run(&mut outs, self_)?;
@@ -1523,7 +1523,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "trunc.out",
         &handles::TRUNC_OUT,
-        Serves::dense_unchecked("trunc_kernel"),
+        Serves::dense_of_mixed_devices("trunc_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             trunc_run(&mut outs, self_)?;
@@ -1533,7 +1533,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "round",
         &handles::ROUND,
-        Serves::dense_unchecked("round_kernel"),
+        Serves::dense_of_mixed_devices("round_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             round_run(&mut outs, self_)?;
@@ -1543,7 +1543,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "round_",
         &handles::ROUND_,
-        Serves::dense_unchecked("round_kernel"),
+        Serves::dense_of_mixed_devices("round_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             round_run(&mut outs, self_)?;
@@ -1553,7 +1553,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "round.out",
         &handles::ROUND_OUT,
-        Serves::dense_unchecked("round_kernel"),
+        Serves::dense_of_mixed_devices("round_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             round_run(&mut outs, self_)?;
@@ -1577,7 +1577,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sign",
         &handles::SIGN,
-        Serves::dense_unchecked("sign_kernel"),
+        Serves::dense_of_mixed_devices("sign_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             sign_run(&mut outs, self_)?;
@@ -1587,7 +1587,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sign_",
         &handles::SIGN_,
-        Serves::dense_unchecked("sign_kernel"),
+        Serves::dense_of_mixed_devices("sign_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sign_run(&mut outs, self_)?;
@@ -1597,7 +1597,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sign.out",
         &handles::SIGN_OUT,
-        Serves::dense_unchecked("sign_kernel"),
+        Serves::dense_of_mixed_devices("sign_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sign_run(&mut outs, self_)?;
@@ -1607,7 +1607,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sgn",
         &handles::SGN,
-        Serves::dense_unchecked("sgn_kernel"),
+        Serves::dense_of_mixed_devices("sgn_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             sgn_run(&mut outs, self_)?;
@@ -1617,7 +1617,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sgn_",
         &handles::SGN_,
-        Serves::dense_unchecked("sgn_kernel"),
+        Serves::dense_of_mixed_devices("sgn_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sgn_run(&mut outs, self_)?;
@@ -1627,7 +1627,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sgn.out",
         &handles::SGN_OUT,
-        Serves::dense_unchecked("sgn_kernel"),
+        Serves::dense_of_mixed_devices("sgn_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sgn_run(&mut outs, self_)?;
@@ -1637,7 +1637,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_not",
         &handles::BITWISE_NOT,
-        Serves::dense_unchecked("bitwise_not_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_not_run(&mut outs, self_)?;
@@ -1647,7 +1647,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_not_",
         &handles::BITWISE_NOT_,
-        Serves::dense_unchecked("bitwise_not_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_not_run(&mut outs, self_)?;
@@ -1657,7 +1657,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_not.out",
         &handles::BITWISE_NOT_OUT,
-        Serves::dense_unchecked("bitwise_not_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_not_run(&mut outs, self_)?;
@@ -1667,7 +1667,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not",
         &handles::LOGICAL_NOT,
-        Serves::dense_unchecked("logical_not_kernel"),
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_not_run(&mut outs, self_)?;
@@ -1677,7 +1677,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not_",
         &handles::LOGICAL_NOT_,
-        Serves::dense_unchecked("logical_not_kernel"),
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
         |keyset, (self_,)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -1694,7 +1694,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_not.out",
         &handles::LOGICAL_NOT_OUT,
-        Serves::dense_unchecked("logical_not_kernel"),
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
         |keyset, (self_, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -1712,7 +1712,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical",
         &handles::CONJ_PHYSICAL,
-        Serves::dense_unchecked("conj_physical_kernel"),
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             conj_physical_run(&mut outs, self_)?;
@@ -1722,7 +1722,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical_",
         &handles::CONJ_PHYSICAL_,
-        Serves::dense_unchecked("conj_physical_kernel"),
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
             conj_physical_run(&mut outs, self_)?;
@@ -1732,7 +1732,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "conj_physical.out",
         &handles::CONJ_PHYSICAL_OUT,
-        Serves::dense_unchecked("conj_physical_kernel"),
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             conj_physical_run(&mut outs, self_)?;
@@ -1749,7 +1749,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add.Tensor",
         &handles::ADD_TENSOR,
-        Serves::dense_unchecked("add_kernel"),
+        Serves::dense_of_mixed_devices("add_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1759,7 +1759,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add_.Tensor",
         &handles::ADD__TENSOR,
-        Serves::dense_unchecked("add_kernel"),
+        Serves::dense_of_mixed_devices("add_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1769,7 +1769,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add.out",
         &handles::ADD_OUT,
-        Serves::dense_unchecked("add_kernel"),
+        Serves::dense_of_mixed_devices("add_kernel"),
         |_, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             add_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1785,7 +1785,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub.Tensor",
         &handles::SUB_TENSOR,
-        Serves::dense_unchecked("sub_kernel"),
+        Serves::dense_of_mixed_devices("sub_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1795,7 +1795,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub_.Tensor",
         &handles::SUB__TENSOR,
-        Serves::dense_unchecked("sub_kernel"),
+        Serves::dense_of_mixed_devices("sub_kernel"),
         |_, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1805,7 +1805,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub.out",
         &handles::SUB_OUT,
-        Serves::dense_unchecked("sub_kernel"),
+        Serves::dense_of_mixed_devices("sub_kernel"),
         |_, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sub_tensor_run(&mut outs, self_, other, alpha)?;
@@ -1851,7 +1851,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul.Tensor",
         &handles::MUL_TENSOR,
-        Serves::dense_unchecked("mul_kernel"),
+        Serves::dense_of_mixed_devices("mul_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1861,7 +1861,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul_.Tensor",
         &handles::MUL__TENSOR,
-        Serves::dense_unchecked("mul_kernel"),
+        Serves::dense_of_mixed_devices("mul_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1871,7 +1871,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul.out",
         &handles::MUL_OUT,
-        Serves::dense_unchecked("mul_kernel"),
+        Serves::dense_of_mixed_devices("mul_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             mul_tensor_run(&mut outs, self_, other)?;
@@ -1908,7 +1908,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor",
         &handles::DIV_TENSOR,
-        Serves::dense_unchecked("div_true_kernel"),
+        Serves::dense_of_mixed_devices("div_true_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1918,7 +1918,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div_.Tensor",
         &handles::DIV__TENSOR,
-        Serves::dense_unchecked("div_true_kernel"),
+        Serves::dense_of_mixed_devices("div_true_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1928,7 +1928,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.out",
         &handles::DIV_OUT,
-        Serves::dense_unchecked("div_true_kernel"),
+        Serves::dense_of_mixed_devices("div_true_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             div_tensor_run(&mut outs, self_, other)?;
@@ -1944,7 +1944,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor_mode",
         &handles::DIV_TENSOR_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::functional(1);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1954,7 +1954,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div_.Tensor_mode",
         &handles::DIV__TENSOR_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
         |_, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::inplace(self_);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -1964,7 +1964,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.out_mode",
         &handles::DIV_OUT_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
         |_, (self_, other, rounding_mode, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
@@ -2071,7 +2071,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide",
         &handles::FLOOR_DIVIDE,
-        Serves::dense_unchecked("div_floor_kernel"),
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             floor_divide_run(&mut outs, self_, other)?;
@@ -2081,7 +2081,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide_.Tensor",
         &handles::FLOOR_DIVIDE__TENSOR,
-        Serves::dense_unchecked("div_floor_kernel"),
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             floor_divide_run(&mut outs, self_, other)?;
@@ -2091,7 +2091,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide.out",
         &handles::FLOOR_DIVIDE_OUT,
-        Serves::dense_unchecked("div_floor_kernel"),
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             floor_divide_run(&mut outs, self_, other)?;
@@ -2125,7 +2125,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Scalar",
         &handles::POW_TENSOR_SCALAR,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -2135,7 +2135,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow_.Scalar",
         &handles::POW__SCALAR,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::inplace(self_);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -2145,7 +2145,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Scalar_out",
         &handles::POW_TENSOR_SCALAR_OUT,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_scalar_run(&mut outs, self_, exponent)?;
@@ -2155,7 +2155,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Tensor",
         &handles::POW_TENSOR_TENSOR,
-        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
+        Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
         |_, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
@@ -2165,7 +2165,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Tensor_out",
         &handles::POW_TENSOR_TENSOR_OUT,
-        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
+        Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
         |_, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             pow_tensor_tensor_run(&mut outs, self_, exponent)?;
@@ -2212,7 +2212,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder.Tensor",
         &handles::REMAINDER_TENSOR,
-        Serves::dense_unchecked("remainder_kernel"),
+        Serves::dense_of_mixed_devices("remainder_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -2222,7 +2222,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder_.Tensor",
         &handles::REMAINDER__TENSOR,
-        Serves::dense_unchecked("remainder_kernel"),
+        Serves::dense_of_mixed_devices("remainder_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -2232,7 +2232,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder.Tensor_out",
         &handles::REMAINDER_TENSOR_OUT,
-        Serves::dense_unchecked("remainder_kernel"),
+        Serves::dense_of_mixed_devices("remainder_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             remainder_tensor_run(&mut outs, self_, other)?;
@@ -2262,7 +2262,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod.Tensor",
         &handles::FMOD_TENSOR,
-        Serves::dense_unchecked("fmod_kernel"),
+        Serves::dense_of_mixed_devices("fmod_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2272,7 +2272,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod_.Tensor",
         &handles::FMOD__TENSOR,
-        Serves::dense_unchecked("fmod_kernel"),
+        Serves::dense_of_mixed_devices("fmod_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2282,7 +2282,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod.Tensor_out",
         &handles::FMOD_TENSOR_OUT,
-        Serves::dense_unchecked("fmod_kernel"),
+        Serves::dense_of_mixed_devices("fmod_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             fmod_tensor_run(&mut outs, self_, other)?;
@@ -2292,7 +2292,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "maximum",
         &handles::MAXIMUM,
-        Serves::dense_unchecked("maximum_kernel"),
+        Serves::dense_of_mixed_devices("maximum_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             maximum_run(&mut outs, self_, other)?;
@@ -2302,7 +2302,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "maximum.out",
         &handles::MAXIMUM_OUT,
-        Serves::dense_unchecked("maximum_kernel"),
+        Serves::dense_of_mixed_devices("maximum_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             maximum_run(&mut outs, self_, other)?;
@@ -2312,7 +2312,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "minimum",
         &handles::MINIMUM,
-        Serves::dense_unchecked("minimum_kernel"),
+        Serves::dense_of_mixed_devices("minimum_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             minimum_run(&mut outs, self_, other)?;
@@ -2322,7 +2322,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "minimum.out",
         &handles::MINIMUM_OUT,
-        Serves::dense_unchecked("minimum_kernel"),
+        Serves::dense_of_mixed_devices("minimum_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             minimum_run(&mut outs, self_, other)?;
@@ -2344,7 +2344,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "atan2",
         &handles::ATAN2,
-        Serves::dense_unchecked("atan2_kernel"),
+        Serves::dense_of_mixed_devices("atan2_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             atan2_run(&mut outs, self_, other)?;
@@ -2354,7 +2354,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "atan2_",
         &handles::ATAN2_,
-        Serves::dense_unchecked("atan2_kernel"),
+        Serves::dense_of_mixed_devices("atan2_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             atan2_run(&mut outs, self_, other)?;
@@ -2364,7 +2364,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "atan2.out",
         &handles::ATAN2_OUT,
-        Serves::dense_unchecked("atan2_kernel"),
+        Serves::dense_of_mixed_devices("atan2_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             atan2_run(&mut outs, self_, other)?;
@@ -2374,7 +2374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "copysign.Tensor",
         &handles::COPYSIGN_TENSOR,
-        Serves::dense_unchecked("copysign_kernel"),
+        Serves::dense_of_mixed_devices("copysign_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             copysign_tensor_run(&mut outs, self_, other)?;
@@ -2384,7 +2384,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "copysign_.Tensor",
         &handles::COPYSIGN__TENSOR,
-        Serves::dense_unchecked("copysign_kernel"),
+        Serves::dense_of_mixed_devices("copysign_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             copysign_tensor_run(&mut outs, self_, other)?;
@@ -2394,7 +2394,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "copysign.out",
         &handles::COPYSIGN_OUT,
-        Serves::dense_unchecked("copysign_kernel"),
+        Serves::dense_of_mixed_devices("copysign_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             copysign_tensor_run(&mut outs, self_, other)?;
@@ -2418,7 +2418,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and.Tensor",
         &handles::BITWISE_AND_TENSOR,
-        Serves::dense_unchecked("bitwise_and_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2428,7 +2428,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and_.Tensor",
         &handles::BITWISE_AND__TENSOR,
-        Serves::dense_unchecked("bitwise_and_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2438,7 +2438,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and.Tensor_out",
         &handles::BITWISE_AND_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_and_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_and_tensor_run(&mut outs, self_, other)?;
@@ -2484,7 +2484,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or.Tensor",
         &handles::BITWISE_OR_TENSOR,
-        Serves::dense_unchecked("bitwise_or_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2494,7 +2494,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or_.Tensor",
         &handles::BITWISE_OR__TENSOR,
-        Serves::dense_unchecked("bitwise_or_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2504,7 +2504,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or.Tensor_out",
         &handles::BITWISE_OR_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_or_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_or_tensor_run(&mut outs, self_, other)?;
@@ -2546,7 +2546,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor.Tensor",
         &handles::BITWISE_XOR_TENSOR,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2556,7 +2556,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor_.Tensor",
         &handles::BITWISE_XOR__TENSOR,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2566,7 +2566,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor.Tensor_out",
         &handles::BITWISE_XOR_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
         |_, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             bitwise_xor_tensor_run(&mut outs, self_, other)?;
@@ -2648,7 +2648,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and",
         &handles::LOGICAL_AND,
-        Serves::dense_unchecked("logical_and_kernel"),
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_and_run(&mut outs, self_, other)?;
@@ -2658,7 +2658,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and_",
         &handles::LOGICAL_AND_,
-        Serves::dense_unchecked("logical_and_kernel"),
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2675,7 +2675,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and.out",
         &handles::LOGICAL_AND_OUT,
-        Serves::dense_unchecked("logical_and_kernel"),
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2693,7 +2693,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or",
         &handles::LOGICAL_OR,
-        Serves::dense_unchecked("logical_or_kernel"),
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_or_run(&mut outs, self_, other)?;
@@ -2703,7 +2703,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or_",
         &handles::LOGICAL_OR_,
-        Serves::dense_unchecked("logical_or_kernel"),
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2720,7 +2720,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_or.out",
         &handles::LOGICAL_OR_OUT,
-        Serves::dense_unchecked("logical_or_kernel"),
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2738,7 +2738,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor",
         &handles::LOGICAL_XOR,
-        Serves::dense_unchecked("logical_xor_kernel"),
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             logical_xor_run(&mut outs, self_, other)?;
@@ -2748,7 +2748,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor_",
         &handles::LOGICAL_XOR_,
-        Serves::dense_unchecked("logical_xor_kernel"),
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2765,7 +2765,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_xor.out",
         &handles::LOGICAL_XOR_OUT,
-        Serves::dense_unchecked("logical_xor_kernel"),
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2783,7 +2783,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq.Tensor",
         &handles::EQ_TENSOR,
-        Serves::dense_unchecked("eq_kernel"),
+        Serves::dense_of_mixed_devices("eq_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             eq_tensor_run(&mut outs, self_, other)?;
@@ -2793,7 +2793,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq_.Tensor",
         &handles::EQ__TENSOR,
-        Serves::dense_unchecked("eq_kernel"),
+        Serves::dense_of_mixed_devices("eq_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2810,7 +2810,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "eq.Tensor_out",
         &handles::EQ_TENSOR_OUT,
-        Serves::dense_unchecked("eq_kernel"),
+        Serves::dense_of_mixed_devices("eq_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2837,7 +2837,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne.Tensor",
         &handles::NE_TENSOR,
-        Serves::dense_unchecked("ne_kernel"),
+        Serves::dense_of_mixed_devices("ne_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             ne_tensor_run(&mut outs, self_, other)?;
@@ -2847,7 +2847,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne_.Tensor",
         &handles::NE__TENSOR,
-        Serves::dense_unchecked("ne_kernel"),
+        Serves::dense_of_mixed_devices("ne_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2864,7 +2864,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne.Tensor_out",
         &handles::NE_TENSOR_OUT,
-        Serves::dense_unchecked("ne_kernel"),
+        Serves::dense_of_mixed_devices("ne_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2891,7 +2891,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt.Tensor",
         &handles::LT_TENSOR,
-        Serves::dense_unchecked("lt_kernel"),
+        Serves::dense_of_mixed_devices("lt_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             lt_tensor_run(&mut outs, self_, other)?;
@@ -2901,7 +2901,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt_.Tensor",
         &handles::LT__TENSOR,
-        Serves::dense_unchecked("lt_kernel"),
+        Serves::dense_of_mixed_devices("lt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2918,7 +2918,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt.Tensor_out",
         &handles::LT_TENSOR_OUT,
-        Serves::dense_unchecked("lt_kernel"),
+        Serves::dense_of_mixed_devices("lt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2945,7 +2945,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le.Tensor",
         &handles::LE_TENSOR,
-        Serves::dense_unchecked("le_kernel"),
+        Serves::dense_of_mixed_devices("le_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             le_tensor_run(&mut outs, self_, other)?;
@@ -2955,7 +2955,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le_.Tensor",
         &handles::LE__TENSOR,
-        Serves::dense_unchecked("le_kernel"),
+        Serves::dense_of_mixed_devices("le_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2972,7 +2972,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le.Tensor_out",
         &handles::LE_TENSOR_OUT,
-        Serves::dense_unchecked("le_kernel"),
+        Serves::dense_of_mixed_devices("le_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2999,7 +2999,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt.Tensor",
         &handles::GT_TENSOR,
-        Serves::dense_unchecked("gt_kernel"),
+        Serves::dense_of_mixed_devices("gt_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             gt_tensor_run(&mut outs, self_, other)?;
@@ -3009,7 +3009,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt_.Tensor",
         &handles::GT__TENSOR,
-        Serves::dense_unchecked("gt_kernel"),
+        Serves::dense_of_mixed_devices("gt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -3026,7 +3026,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt.Tensor_out",
         &handles::GT_TENSOR_OUT,
-        Serves::dense_unchecked("gt_kernel"),
+        Serves::dense_of_mixed_devices("gt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -3053,7 +3053,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge.Tensor",
         &handles::GE_TENSOR,
-        Serves::dense_unchecked("ge_kernel"),
+        Serves::dense_of_mixed_devices("ge_kernel"),
         |_, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             ge_tensor_run(&mut outs, self_, other)?;
@@ -3063,7 +3063,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge_.Tensor",
         &handles::GE__TENSOR,
-        Serves::dense_unchecked("ge_kernel"),
+        Serves::dense_of_mixed_devices("ge_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -3080,7 +3080,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge.Tensor_out",
         &handles::GE_TENSOR_OUT,
-        Serves::dense_unchecked("ge_kernel"),
+        Serves::dense_of_mixed_devices("ge_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -3115,7 +3115,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul",
         &handles::ADDCMUL,
-        Serves::dense_unchecked("addcmul_kernel"),
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3125,7 +3125,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul_",
         &handles::ADDCMUL_,
-        Serves::dense_unchecked("addcmul_kernel"),
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3135,7 +3135,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul.out",
         &handles::ADDCMUL_OUT,
-        Serves::dense_unchecked("addcmul_kernel"),
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3145,7 +3145,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv",
         &handles::ADDCDIV,
-        Serves::dense_unchecked("addcdiv_kernel"),
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3155,7 +3155,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv_",
         &handles::ADDCDIV_,
-        Serves::dense_unchecked("addcdiv_kernel"),
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3165,7 +3165,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcdiv.out",
         &handles::ADDCDIV_OUT,
-        Serves::dense_unchecked("addcdiv_kernel"),
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
         |_, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
@@ -3175,7 +3175,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Scalar",
         &handles::LERP_SCALAR,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -3185,7 +3185,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp_.Scalar",
         &handles::LERP__SCALAR,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -3195,7 +3195,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Scalar_out",
         &handles::LERP_SCALAR_OUT,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_scalar_run(&mut outs, self_, end, weight)?;
@@ -3205,7 +3205,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Tensor",
         &handles::LERP_TENSOR,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -3215,7 +3215,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp_.Tensor",
         &handles::LERP__TENSOR,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
         |_, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -3225,7 +3225,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lerp.Tensor_out",
         &handles::LERP_TENSOR_OUT,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
         |_, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             lerp_tensor_run(&mut outs, self_, end, weight)?;
@@ -3249,7 +3249,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp",
         &handles::CLAMP,
-        Serves::dense_unchecked("clamp_kernel"),
+        Serves::dense_of_mixed_devices("clamp_kernel"),
         |_, (self_, min, max)| {
             let mut outs = StructuredOutputs::functional(1);
             clamp_run(&mut outs, self_, min, max)?;
@@ -3259,7 +3259,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp_",
         &handles::CLAMP_,
-        Serves::dense_unchecked("clamp_kernel"),
+        Serves::dense_of_mixed_devices("clamp_kernel"),
         |_, (self_, min, max)| {
             let mut outs = StructuredOutputs::inplace(self_);
             clamp_run(&mut outs, self_, min, max)?;
@@ -3269,7 +3269,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp.out",
         &handles::CLAMP_OUT,
-        Serves::dense_unchecked("clamp_kernel"),
+        Serves::dense_of_mixed_devices("clamp_kernel"),
         |_, (self_, min, max, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             clamp_run(&mut outs, self_, min, max)?;
@@ -3349,7 +3349,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "where.self",
         &handles::WHERE_SELF,
-        Serves::dense_unchecked("where_kernel"),
+        Serves::dense_of_mixed_devices("where_kernel"),
         |_, (condition, self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
             where_self_run(&mut outs, condition, self_, other)?;
@@ -3359,7 +3359,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "where.self_out",
         &handles::WHERE_SELF_OUT,
-        Serves::dense_unchecked("where_kernel"),
+        Serves::dense_of_mixed_devices("where_kernel"),
         |_, (condition, self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             where_self_run(&mut outs, condition, self_, other)?;
@@ -3387,7 +3387,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold",
         &handles::THRESHOLD,
-        Serves::dense_unchecked("threshold_kernel"),
+        Serves::dense_of_mixed_devices("threshold_kernel"),
         |_, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::functional(1);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3397,7 +3397,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_",
         &handles::THRESHOLD_,
-        Serves::dense_unchecked("threshold_kernel"),
+        Serves::dense_of_mixed_devices("threshold_kernel"),
         |_, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3407,7 +3407,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold.out",
         &handles::THRESHOLD_OUT,
-        Serves::dense_unchecked("threshold_kernel"),
+        Serves::dense_of_mixed_devices("threshold_kernel"),
         |_, (self_, threshold, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             threshold_run(&mut outs, self_, threshold, value)?;
@@ -3417,7 +3417,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_backward",
         &handles::THRESHOLD_BACKWARD,
-        Serves::dense_unchecked("threshold_backward_kernel"),
+        Serves::dense_of_mixed_devices("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold)| {
             let mut outs = StructuredOutputs::functional(1);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
@@ -3427,7 +3427,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold_backward.grad_input",
         &handles::THRESHOLD_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("threshold_backward_kernel"),
+        Serves::dense_of_mixed_devices("threshold_backward_kernel"),
         |_, (grad_output, self_, threshold, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
@@ -3437,7 +3437,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid_backward",
         &handles::SIGMOID_BACKWARD,
-        Serves::dense_unchecked("sigmoid_backward_kernel"),
+        Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
         |_, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
@@ -3447,7 +3447,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sigmoid_backward.grad_input",
         &handles::SIGMOID_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("sigmoid_backward_kernel"),
+        Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             sigmoid_backward_run(&mut outs, grad_output, output)?;
@@ -3457,7 +3457,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh_backward",
         &handles::TANH_BACKWARD,
-        Serves::dense_unchecked("tanh_backward_kernel"),
+        Serves::dense_of_mixed_devices("tanh_backward_kernel"),
         |_, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
             tanh_backward_run(&mut outs, grad_output, output)?;
@@ -3467,7 +3467,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "tanh_backward.grad_input",
         &handles::TANH_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("tanh_backward_kernel"),
+        Serves::dense_of_mixed_devices("tanh_backward_kernel"),
         |_, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             tanh_backward_run(&mut outs, grad_output, output)?;
@@ -3483,7 +3483,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fill_.Scalar",
         &handles::FILL__SCALAR,
-        Serves::dense_unchecked("fill_kernel"),
+        Serves::dense_of_mixed_devices("fill_kernel"),
         |_, (self_, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
             fill__scalar_run(&mut outs, self_, value)?;

@@ -210,7 +210,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "uniform_",
         &handles::UNIFORM_,
-        Serves::dense_unchecked("uniform_kernel"),
+        Serves::dense_of_mixed_devices("uniform_kernel"),
         |_, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             uniform__run(&mut outs, self_, from, to, generator)?;
@@ -220,7 +220,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "normal_",
         &handles::NORMAL_,
-        Serves::dense_unchecked("normal_kernel"),
+        Serves::dense_of_mixed_devices("normal_kernel"),
         |_, (self_, mean, std, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             normal__run(&mut outs, self_, mean, std, generator)?;
@@ -230,7 +230,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "exponential_",
         &handles::EXPONENTIAL_,
-        Serves::dense_unchecked("exponential_kernel"),
+        Serves::dense_of_mixed_devices("exponential_kernel"),
         |_, (self_, lambd, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             exponential__run(&mut outs, self_, lambd, generator)?;
@@ -240,7 +240,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bernoulli_.Tensor",
         &handles::BERNOULLI__TENSOR,
-        Serves::dense_unchecked("bernoulli_tensor_kernel"),
+        Serves::dense_of_mixed_devices("bernoulli_tensor_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__tensor_run(&mut outs, self_, p, generator)?;
@@ -250,7 +250,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bernoulli_.float",
         &handles::BERNOULLI__FLOAT,
-        Serves::dense_unchecked("bernoulli_scalar_kernel"),
+        Serves::dense_of_mixed_devices("bernoulli_scalar_kernel"),
         |_, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             bernoulli__float_run(&mut outs, self_, p, generator)?;
@@ -274,7 +274,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_.from",
         &handles::RANDOM__FROM,
-        Serves::dense_unchecked("random_from_kernel"),
+        Serves::dense_of_mixed_devices("random_from_kernel"),
         |_, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             random__from_run(&mut outs, self_, from, to, generator)?;
@@ -287,7 +287,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_",
         &handles::RANDOM_,
-        Serves::dense_unchecked("random_kernel"),
+        Serves::dense_of_mixed_devices("random_kernel"),
         |_, (self_, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             random__run(&mut outs, self_, generator)?;

@@ -363,7 +363,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sum.dim_IntList",
         &handles::SUM_DIM_INTLIST,
-        Serves::dense_unchecked("sum_kernel"),
+        Serves::dense_of_mixed_devices("sum_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -373,7 +373,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sum.IntList_out",
         &handles::SUM_INTLIST_OUT,
-        Serves::dense_unchecked("sum_kernel"),
+        Serves::dense_of_mixed_devices("sum_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -383,7 +383,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "nansum",
         &handles::NANSUM,
-        Serves::dense_unchecked("nansum_kernel"),
+        Serves::dense_of_mixed_devices("nansum_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -393,7 +393,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "nansum.out",
         &handles::NANSUM_OUT,
-        Serves::dense_unchecked("nansum_kernel"),
+        Serves::dense_of_mixed_devices("nansum_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -423,7 +423,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "prod",
         &handles::PROD,
-        Serves::dense_unchecked("prod_kernel"),
+        Serves::dense_of_mixed_devices("prod_kernel"),
         |_, (self_, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             prod_run(&mut outs, self_, dtype)?;
@@ -433,7 +433,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "prod.dim_int",
         &handles::PROD_DIM_INT,
-        Serves::dense_unchecked("prod_kernel"),
+        Serves::dense_of_mixed_devices("prod_kernel"),
         |_, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -443,7 +443,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "prod.int_out",
         &handles::PROD_INT_OUT,
-        Serves::dense_unchecked("prod_kernel"),
+        Serves::dense_of_mixed_devices("prod_kernel"),
         |_, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
@@ -487,7 +487,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "max",
         &handles::MAX,
-        Serves::dense_unchecked("amax_kernel"),
+        Serves::dense_of_mixed_devices("amax_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             max_run(&mut outs, self_)?;
@@ -497,7 +497,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "max.unary_out",
         &handles::MAX_UNARY_OUT,
-        Serves::dense_unchecked("amax_kernel"),
+        Serves::dense_of_mixed_devices("amax_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             max_run(&mut outs, self_)?;
@@ -541,7 +541,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "min",
         &handles::MIN,
-        Serves::dense_unchecked("amin_kernel"),
+        Serves::dense_of_mixed_devices("amin_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             min_run(&mut outs, self_)?;
@@ -551,7 +551,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "min.unary_out",
         &handles::MIN_UNARY_OUT,
-        Serves::dense_unchecked("amin_kernel"),
+        Serves::dense_of_mixed_devices("amin_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             min_run(&mut outs, self_)?;
@@ -561,7 +561,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amax",
         &handles::AMAX,
-        Serves::dense_unchecked("amax_kernel"),
+        Serves::dense_of_mixed_devices("amax_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             amax_run(&mut outs, self_, dim, keepdim)?;
@@ -571,7 +571,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amax.out",
         &handles::AMAX_OUT,
-        Serves::dense_unchecked("amax_kernel"),
+        Serves::dense_of_mixed_devices("amax_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             amax_run(&mut outs, self_, dim, keepdim)?;
@@ -581,7 +581,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amin",
         &handles::AMIN,
-        Serves::dense_unchecked("amin_kernel"),
+        Serves::dense_of_mixed_devices("amin_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             amin_run(&mut outs, self_, dim, keepdim)?;
@@ -591,7 +591,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "amin.out",
         &handles::AMIN_OUT,
-        Serves::dense_unchecked("amin_kernel"),
+        Serves::dense_of_mixed_devices("amin_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             amin_run(&mut outs, self_, dim, keepdim)?;
@@ -655,7 +655,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any",
         &handles::ANY,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             any_run(&mut outs, self_)?;
@@ -665,7 +665,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.all_out",
         &handles::ANY_ALL_OUT,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_run(&mut outs, self_)?;
@@ -675,7 +675,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dim",
         &handles::ANY_DIM,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             any_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -685,7 +685,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.out",
         &handles::ANY_OUT,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -695,7 +695,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dims",
         &handles::ANY_DIMS,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             any_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -705,7 +705,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "any.dims_out",
         &handles::ANY_DIMS_OUT,
-        Serves::dense_unchecked("any_kernel"),
+        Serves::dense_of_mixed_devices("any_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             any_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -715,7 +715,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all",
         &handles::ALL,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
             all_run(&mut outs, self_)?;
@@ -725,7 +725,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.all_out",
         &handles::ALL_ALL_OUT,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_run(&mut outs, self_)?;
@@ -735,7 +735,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dim",
         &handles::ALL_DIM,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             all_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -745,7 +745,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.out",
         &handles::ALL_OUT,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_dim_run(&mut outs, self_, dim, keepdim)?;
@@ -755,7 +755,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dims",
         &handles::ALL_DIMS,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
             all_dims_run(&mut outs, self_, dim, keepdim)?;
@@ -765,7 +765,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "all.dims_out",
         &handles::ALL_DIMS_OUT,
-        Serves::dense_unchecked("all_kernel"),
+        Serves::dense_of_mixed_devices("all_kernel"),
         |_, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
             all_dims_run(&mut outs, self_, dim, keepdim)?;
