@@ -118,7 +118,8 @@ pub(super) fn depthwise<T: LinalgElement>(
     planes(target, bias, taps.len(), &|image, channel| {
         let source = input.offset(images.offset(image, channel / per_group));
         let mut factors = try_filled(<T::Sum as Element>::ZERO, taps.len())?;
-        taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors);
+        // SAFETY: weights of the tensor's only input channel.
+        unsafe { taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors) };
         let columns = Columns::new(source, images, target.grid, geometry.stride, &taps.places);
         Ok(vec![Term { columns, factors }])
     })
@@ -140,7 +141,8 @@ pub(super) fn depthwise_input_backward<T: LinalgElement>(
             let source = grad.offset(grads.offset(image, output));
             let columns = Columns::new(source, grads, target.grid, [1; 3], &taps.places);
             let mut factors = try_filled(<T::Sum as Element>::ZERO, taps.len())?;
-            taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors);
+            // SAFETY: as above.
+            unsafe { taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors) };
             terms.push(Term { columns, factors });
         }
         Ok(terms)

@@ -81,7 +81,8 @@ fn forward<T: LinalgElement>(
     let depth = weights.channels.saturating_mul(taps.len());
     let packed = pack_groups(groups, rows, depth, |group, row, p, line| {
         let first = weight.wrapping_offset(weights.offset(group * rows + row, 0));
-        taps.gather(first, weights.channel_stride, p, line);
+        // SAFETY: the input channels' weights, for the rows and the depth that are packed.
+        unsafe { taps.gather(first, weights.channel_stride, p, line) };
     })?;
     let columns = try_collect((0..outputs.count * groups).map(|index| {
         let first = images.offset(index / groups, index % groups * weights.channels);

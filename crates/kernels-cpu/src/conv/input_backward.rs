@@ -107,7 +107,8 @@ fn backward<T: LinalgElement>(
         let depth = grad_channels.saturating_mul(taps.len());
         let packed = pack_groups(groups, rows, depth, |group, row, p, line| {
             let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
-            taps.gather(first, weights.image_stride, p, line);
+            // SAFETY: the output channels' weights, for the rows and the depth that are packed.
+            unsafe { taps.gather(first, weights.image_stride, p, line) };
         })?;
         let columns = try_collect((0..inputs.count * groups).map(|index| {
             let first = grads.offset(index / groups, index % groups * grad_channels);

@@ -58,7 +58,10 @@ impl Taps {
     }
 
     /// Writes weights `p..` of the sequence "channel, then tap", for a channel stride.
-    pub(super) fn gather<T: LinalgElement>(
+    ///
+    /// # Safety
+    /// These weights must lie in memory, as the tensor that the taps are of, from `first` on.
+    pub(super) unsafe fn gather<T: LinalgElement>(
         &self,
         first: *const T,
         channel_stride: isize,
@@ -69,13 +72,13 @@ impl Taps {
             return;
         }
         if channel_stride == self.len() as isize && self.is_dense() {
-            // SAFETY: the caller's weights: dense over channels and taps.
+            // SAFETY: the caller's promise; they are dense over channels and taps.
             T::widen_slice(unsafe { std::slice::from_raw_parts(first.wrapping_add(p), line.len()) }, line);
             return;
         }
         let (mut channel, mut tap) = ((p / self.len()) as isize, p % self.len());
         for to in line {
-            // SAFETY: a weight of the caller's.
+            // SAFETY: the caller's promise.
             *to = unsafe { *first.wrapping_offset(channel * channel_stride + self.weights[tap]) }.widen();
             tap += 1;
             if tap == self.len() {

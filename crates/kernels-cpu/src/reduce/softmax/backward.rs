@@ -53,10 +53,13 @@ fn run<const LOG: bool>(
     let value = Address(value.const_data_ptr().cast_mut());
     let to = Address(computed.data_ptr());
     dispatch!(computed.dtype(), name, FLOATING_AND_HALF, |T| {
-        if extent.inner == 1 {
-            by_rows::<T, LOG>(extent, grad, value, to)
-        } else {
-            by_columns::<T, LOG>(extent, grad, value, to)
+        // SAFETY: dense tensors of one shape and this dtype, the output being this kernel's.
+        unsafe {
+            if extent.inner == 1 {
+                by_rows::<T, LOG>(extent, grad, value, to)
+            } else {
+                by_columns::<T, LOG>(extent, grad, value, to)
+            }
         }
     })?;
     if !computed.is_same(&out) {
@@ -67,7 +70,9 @@ fn run<const LOG: bool>(
 
 type C<T> = <T as Floating>::Compute;
 
-fn by_rows<T: Floating, const LOG: bool>(
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_rows<T: Floating, const LOG: bool>(
     extent: Extent,
     grad: Address,
     value: Address,
@@ -97,7 +102,9 @@ fn by_rows<T: Floating, const LOG: bool>(
     })
 }
 
-fn by_columns<T: Floating, const LOG: bool>(
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_columns<T: Floating, const LOG: bool>(
     extent: Extent,
     grad: Address,
     value: Address,

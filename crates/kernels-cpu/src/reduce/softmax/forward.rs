@@ -41,10 +41,13 @@ fn run<const LOG: bool>(
     let input = dense(self_, out.dtype())?;
     let (from, to) = (Address(input.const_data_ptr().cast_mut()), Address(out.data_ptr()));
     dispatch!(out.dtype(), name, FLOATING_AND_HALF, |T| {
-        if extent.inner == 1 {
-            by_rows::<T, LOG>(extent, from, to)
-        } else {
-            by_columns::<T, LOG>(extent, from, to)
+        // SAFETY: dense tensors of one shape and this dtype, the output being this kernel's.
+        unsafe {
+            if extent.inner == 1 {
+                by_rows::<T, LOG>(extent, from, to)
+            } else {
+                by_columns::<T, LOG>(extent, from, to)
+            }
         }
     })?;
     finish(outs, &out)
@@ -52,7 +55,9 @@ fn run<const LOG: bool>(
 
 type C<T> = <T as Floating>::Compute;
 
-fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
     let n = extent.n;
     parallel::parallel_for_result(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
         let mut scratch = try_filled(<C<T> as Element>::ZERO, n)?;
@@ -75,7 +80,9 @@ fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Addr
     })
 }
 
-fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
     let Extent { n, inner, .. } = extent;
     let width = extent.block();
     let blocks = inner.div_ceil(width);
