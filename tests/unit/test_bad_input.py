@@ -78,6 +78,8 @@ LONG = ptr.int64
         lambda: ptr.nn.functional.nll_loss(ptr.zeros(2, 3), meta(2, dtype=LONG)),
         lambda: ptr.cat([ptr.ones(1), meta(1)]),
         lambda: ptr.ones(2, 3).__setitem__([True, False], meta(1)),
+        lambda: aten.index.Tensor(ptr.ones(3), [meta(1, dtype=LONG)]),
+        lambda: ptr.ones(3).index_put_([meta(1, dtype=LONG)], ptr.ones(1)),
     ],
 )
 def test_tensors_of_two_devices_are_refused(call):

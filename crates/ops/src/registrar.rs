@@ -6,6 +6,9 @@
 //! backend's key is served by exactly the operators whose kernels it has; the others still reach what the backend gives for
 //! all (a fallback) or fail as not implemented. Shape functions compute nothing, and serve the Meta key from the start.
 //!
+//! A wrapper runs the kernel of the key that it was called for, which is the backend of the call's key set
+//! (`structured::backend_key`); that the tensors agree with it is what the checks of devices are for.
+//!
 //! On a backend with devices the wrapper is registered together with its device rules: a kernel finds its tensors on one
 //! device, which is current.
 

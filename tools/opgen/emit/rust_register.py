@@ -167,7 +167,7 @@ def _run_kernel(operator: Operator, kernel: str, values: Sequence[str]) -> str:
 
 
 def _structured_kernel(operator: Operator) -> str:
-    """The kernel that a structured operator's wrapper calls, for the `key` of its outputs."""
+    """The kernel that a structured operator's wrapper calls, for the `key` of the call."""
     default, *stated = [u for u in operator.kernels if u.structured]
     if not stated:
         return f"{default.stub}.get(key)?"
@@ -211,9 +211,11 @@ def _run(operator: Operator) -> str:
     separator = ", " if head else ""
     if operator.copies_self:
         lets.insert(0, "structured::init_from(self_, outs)?;")
-    return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
+    return f"""fn {_run_name(operator)}(
+    keyset: DispatchKeySet, outs: &mut StructuredOutputs{separator}{head}
+) -> Result<()> {{
     {first}
-    if let Some(key) = {_kernel_key(operator, arguments)}? {{
+    if let Some(key) = {_kernel_key(operator, arguments)} {{
         {" ".join(lets)}
         {_run_kernel(operator, _structured_kernel(operator), values)}?;
     }}
@@ -232,8 +234,8 @@ def _operands(arguments: Sequence[Argument]) -> str:
 def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
     """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
     if operator.plan == "iter":
-        return "structured::kernel_key(outs)"
-    return f'operands::kernel_key(outs, "{operator.schema.name}", {_operands(arguments)})'
+        return "structured::kernel_key(keyset)"
+    return f'operands::kernel_key(keyset, outs, "{operator.schema.name}", {_operands(arguments)})?'
 
 
 def _overlap_guard(function: Function) -> str:
@@ -338,11 +340,11 @@ def _structured_closure(function: Function) -> str:
     operator, schema = function.operator, function.schema
     run = _run_name(operator)
     outs = [local(a.name) for a in schema.out_arguments]
-    inputs = ["&mut outs", *(local(a.name) for a in schema.arguments if not a.is_out)]
+    inputs = ["keyset", "&mut outs", *(local(a.name) for a in schema.arguments if not a.is_out)]
     # A factory's `out=` form has no options: they are those of `out`.
     missing = [a.name for a in operator.schema.arguments if not a.is_out and schema.argument(a.name) is None]
     if missing:
-        inputs = ["&mut outs"]
+        inputs = ["keyset", "&mut outs"]
         inputs += ["None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out]
     guard = _boolean_guard(function)
     match function.variant:
@@ -357,9 +359,8 @@ def _structured_closure(function: Function) -> str:
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
     guard += _overlap_guard(function)
-    keyset = "keyset" if "keyset" in guard else "_"
     return (
-        f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
+        f"|keyset, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
     )
 
 
@@ -402,7 +403,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         f"|keyset, {_pattern(function)}| {{ "
         f'operands::check_operands("{schema.name}", {_operands(schema.arguments)})?; '
         f"{' '.join(lets)} "
-        f"{_run_kernel(operator, f'{use.stub}.get(keyset.highest_priority_type_id())?', values)} }}"
+        f"{_run_kernel(operator, f'{use.stub}.get(structured::backend_key(keyset))?', values)} }}"
     )
 
 

@@ -1,7 +1,8 @@
 //! Meta functions of the `reduce` operators.
 
 use c10::{
-    check, check_index, check_not_implemented, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt, Tensor, TensorOptions,
+    check, check_index, check_not_implemented, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt,
+    Tensor, TensorOptions,
 };
 use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
 

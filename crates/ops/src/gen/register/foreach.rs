@@ -207,7 +207,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                     ("found_inf", &found_inf),
                 ],
             )?;
-            FUSED_SGD_KERNEL.get(keyset.highest_priority_type_id())?(
+            FUSED_SGD_KERNEL.get(structured::backend_key(keyset))?(
                 self_,
                 grads,
                 momentum_buffer_list,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -396,414 +396,533 @@ static TANH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
 static FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
     DispatchStub::new("fill_kernel");
 
-fn abs_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn abs_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::abs_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ABS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("abs"))?;
     }
     outs.finish()
 }
 
-fn neg_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn neg_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::neg_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         NEG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("neg"))?;
     }
     outs.finish()
 }
 
-fn exp_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn exp_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "exp", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         EXP_KERNEL.get(key)?(&plan).map_err(structured::in_operator("exp"))?;
     }
     outs.finish()
 }
 
-fn expm1_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn expm1_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "expm1", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         EXPM1_KERNEL.get(key)?(&plan).map_err(structured::in_operator("expm1"))?;
     }
     outs.finish()
 }
 
-fn log_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn log_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log"))?;
     }
     outs.finish()
 }
 
-fn log1p_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn log1p_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log1p", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOG1P_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log1p"))?;
     }
     outs.finish()
 }
 
-fn sqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sqrt_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sqrt", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sqrt"))?;
     }
     outs.finish()
 }
 
-fn rsqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn rsqrt_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "rsqrt", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         RSQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("rsqrt"))?;
     }
     outs.finish()
 }
 
-fn sin_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sin_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sin", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sin"))?;
     }
     outs.finish()
 }
 
-fn cos_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn cos_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "cos", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         COS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("cos"))?;
     }
     outs.finish()
 }
 
-fn tanh_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn tanh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "tanh", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         TANH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh"))?;
     }
     outs.finish()
 }
 
-fn sigmoid_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sigmoid_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sigmoid", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SIGMOID_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid"))?;
     }
     outs.finish()
 }
 
-fn relu_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn relu_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::relu_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         RELU_KERNEL.get(key)?(&plan).map_err(structured::in_operator("relu"))?;
     }
     outs.finish()
 }
 
-fn reciprocal_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn reciprocal_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "reciprocal", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         RECIPROCAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("reciprocal"))?;
     }
     outs.finish()
 }
 
-fn floor_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn floor_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor"))?;
     }
     outs.finish()
 }
 
-fn ceil_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn ceil_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::ceil_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         CEIL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ceil"))?;
     }
     outs.finish()
 }
 
-fn trunc_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn trunc_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::trunc_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         TRUNC_KERNEL.get(key)?(&plan).map_err(structured::in_operator("trunc"))?;
     }
     outs.finish()
 }
 
-fn round_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn round_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::round_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ROUND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("round"))?;
     }
     outs.finish()
 }
 
-fn sign_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sign_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::sign_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sign"))?;
     }
     outs.finish()
 }
 
-fn sgn_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sgn_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "sgn", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sgn"))?;
     }
     outs.finish()
 }
 
-fn bitwise_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn bitwise_not_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "bitwise_not", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_not"))?;
     }
     outs.finish()
 }
 
-fn logical_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn logical_not_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_bool_op(outs, "logical_not", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOGICAL_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_not"))?;
     }
     outs.finish()
 }
 
-fn conj_physical_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn conj_physical_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "conj_physical", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         CONJ_PHYSICAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("conj_physical"))?;
     }
     outs.finish()
 }
 
 fn add_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::add_meta(outs, self_, other, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ADD_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("add"))?;
     }
     outs.finish()
 }
 
 fn sub_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::sub_meta(outs, self_, other, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SUB_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("sub"))?;
     }
     outs.finish()
 }
 
-fn mul_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn mul_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "mul", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         MUL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("mul"))?;
     }
     outs.finish()
 }
 
-fn div_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn div_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "div", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         DIV_TRUE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
 
 fn div_tensor_mode_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     rounding_mode: Option<&str>,
 ) -> Result<()> {
     let plan = meta::pointwise::div_mode_meta(outs, self_, other, rounding_mode)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
 
-fn floor_divide_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn floor_divide_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::floor_divide_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         DIV_FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor_divide"))?;
     }
     outs.finish()
 }
 
-fn pow_tensor_scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Scalar) -> Result<()> {
+fn pow_tensor_scalar_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    exponent: &Scalar,
+) -> Result<()> {
     let plan = meta::pointwise::pow_tensor_scalar_meta(outs, self_, exponent)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
 
-fn pow_tensor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Tensor) -> Result<()> {
+fn pow_tensor_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    exponent: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "pow", self_, exponent)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
 
-fn remainder_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn remainder_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "remainder", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         REMAINDER_KERNEL.get(key)?(&plan).map_err(structured::in_operator("remainder"))?;
     }
     outs.finish()
 }
 
-fn fmod_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn fmod_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "fmod", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         FMOD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("fmod"))?;
     }
     outs.finish()
 }
 
-fn maximum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn maximum_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::maximum_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         MAXIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("maximum"))?;
     }
     outs.finish()
 }
 
-fn minimum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn minimum_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::minimum_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         MINIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("minimum"))?;
     }
     outs.finish()
 }
 
-fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn atan2_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "atan2", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ATAN2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("atan2"))?;
     }
     outs.finish()
 }
 
-fn copysign_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn copysign_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "copysign", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         COPYSIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("copysign"))?;
     }
     outs.finish()
 }
 
-fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_and_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_and", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_and"))?;
     }
     outs.finish()
 }
 
-fn bitwise_or_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_or_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_or", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_or"))?;
     }
     outs.finish()
 }
 
-fn bitwise_xor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_xor_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_xor"))?;
     }
     outs.finish()
 }
 
-fn logical_and_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_and_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_and", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOGICAL_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_and"))?;
     }
     outs.finish()
 }
 
-fn logical_or_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_or_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_or", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOGICAL_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_or"))?;
     }
     outs.finish()
 }
 
-fn logical_xor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_xor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_xor", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LOGICAL_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_xor"))?;
     }
     outs.finish()
 }
 
-fn eq_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn eq_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "eq", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         EQ_KERNEL.get(key)?(&plan).map_err(structured::in_operator("eq"))?;
     }
     outs.finish()
 }
 
-fn ne_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn ne_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ne", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         NE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ne"))?;
     }
     outs.finish()
 }
 
-fn lt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn lt_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "lt", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lt"))?;
     }
     outs.finish()
 }
 
-fn le_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn le_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "le", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("le"))?;
     }
     outs.finish()
 }
 
-fn gt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn gt_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "gt", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         GT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("gt"))?;
     }
     outs.finish()
 }
 
-fn ge_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn ge_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ge", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         GE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ge"))?;
     }
     outs.finish()
 }
 
 fn addcmul_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     tensor1: &Tensor,
@@ -811,13 +930,14 @@ fn addcmul_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcmul_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ADDCMUL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcmul"))?;
     }
     outs.finish()
 }
 
 fn addcdiv_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     tensor1: &Tensor,
@@ -825,110 +945,131 @@ fn addcdiv_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcdiv_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         ADDCDIV_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcdiv"))?;
     }
     outs.finish()
 }
 
 fn lerp_scalar_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     end: &Tensor,
     weight: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_scalar_meta(outs, self_, end, weight)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LERP_SCALAR_KERNEL.get(key)?(&plan, weight).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
 
 fn lerp_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     end: &Tensor,
     weight: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_tensor_meta(outs, self_, end, weight)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         LERP_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
 
 fn clamp_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     min: Option<&Scalar>,
     max: Option<&Scalar>,
 ) -> Result<()> {
     let plan = meta::pointwise::clamp_meta(outs, self_, min, max)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         CLAMP_KERNEL.get(key)?(&plan, min, max).map_err(structured::in_operator("clamp"))?;
     }
     outs.finish()
 }
 
 fn where_self_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     condition: &Tensor,
     self_: &Tensor,
     other: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::where_meta(outs, condition, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         WHERE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("where"))?;
     }
     outs.finish()
 }
 
 fn threshold_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     threshold: &Scalar,
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_meta(outs, self_, threshold, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         THRESHOLD_KERNEL.get(key)?(&plan, threshold, value).map_err(structured::in_operator("threshold"))?;
     }
     outs.finish()
 }
 
 fn threshold_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     self_: &Tensor,
     threshold: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_backward_meta(outs, grad_output, self_, threshold)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)
             .map_err(structured::in_operator("threshold_backward"))?;
     }
     outs.finish()
 }
 
-fn sigmoid_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
+fn sigmoid_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "sigmoid_backward", grad_output, output)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         SIGMOID_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid_backward"))?;
     }
     outs.finish()
 }
 
-fn tanh_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
+fn tanh_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "tanh_backward", grad_output, output)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         TANH_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh_backward"))?;
     }
     outs.finish()
 }
 
-fn fill__scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, value: &Scalar) -> Result<()> {
+fn fill__scalar_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    value: &Scalar,
+) -> Result<()> {
     let plan = meta::presets::fill_op(outs, "fill", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
+    if let Some(key) = structured::kernel_key(keyset) {
         FILL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("fill_"))?;
     }
     outs.finish()
@@ -1004,9 +1145,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "abs",
         &handles::ABS,
         Serves::dense_of_mixed_devices("abs_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            abs_run(&mut outs, self_)?;
+            abs_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1014,9 +1155,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "abs_",
         &handles::ABS_,
         Serves::dense_of_mixed_devices("abs_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            abs_run(&mut outs, self_)?;
+            abs_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1024,9 +1165,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "abs.out",
         &handles::ABS_OUT,
         Serves::dense_of_mixed_devices("abs_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            abs_run(&mut outs, self_)?;
+            abs_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1043,9 +1184,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "neg",
         &handles::NEG,
         Serves::dense_of_mixed_devices("neg_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            neg_run(&mut outs, self_)?;
+            neg_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1053,9 +1194,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "neg_",
         &handles::NEG_,
         Serves::dense_of_mixed_devices("neg_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            neg_run(&mut outs, self_)?;
+            neg_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1063,9 +1204,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "neg.out",
         &handles::NEG_OUT,
         Serves::dense_of_mixed_devices("neg_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            neg_run(&mut outs, self_)?;
+            neg_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1085,9 +1226,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "exp",
         &handles::EXP,
         Serves::dense_of_mixed_devices("exp_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            exp_run(&mut outs, self_)?;
+            exp_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1095,9 +1236,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "exp_",
         &handles::EXP_,
         Serves::dense_of_mixed_devices("exp_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            exp_run(&mut outs, self_)?;
+            exp_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1105,9 +1246,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "exp.out",
         &handles::EXP_OUT,
         Serves::dense_of_mixed_devices("exp_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            exp_run(&mut outs, self_)?;
+            exp_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1115,9 +1256,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "expm1",
         &handles::EXPM1,
         Serves::dense_of_mixed_devices("expm1_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1125,9 +1266,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "expm1_",
         &handles::EXPM1_,
         Serves::dense_of_mixed_devices("expm1_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1135,9 +1276,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "expm1.out",
         &handles::EXPM1_OUT,
         Serves::dense_of_mixed_devices("expm1_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1145,9 +1286,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log",
         &handles::LOG,
         Serves::dense_of_mixed_devices("log_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            log_run(&mut outs, self_)?;
+            log_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1155,9 +1296,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log_",
         &handles::LOG_,
         Serves::dense_of_mixed_devices("log_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            log_run(&mut outs, self_)?;
+            log_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1165,9 +1306,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log.out",
         &handles::LOG_OUT,
         Serves::dense_of_mixed_devices("log_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            log_run(&mut outs, self_)?;
+            log_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1175,9 +1316,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log1p",
         &handles::LOG1P,
         Serves::dense_of_mixed_devices("log1p_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1185,9 +1326,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log1p_",
         &handles::LOG1P_,
         Serves::dense_of_mixed_devices("log1p_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1195,9 +1336,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log1p.out",
         &handles::LOG1P_OUT,
         Serves::dense_of_mixed_devices("log1p_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1205,9 +1346,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sqrt",
         &handles::SQRT,
         Serves::dense_of_mixed_devices("sqrt_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sqrt_run(&mut outs, self_)?;
+            sqrt_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1215,9 +1356,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sqrt_",
         &handles::SQRT_,
         Serves::dense_of_mixed_devices("sqrt_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sqrt_run(&mut outs, self_)?;
+            sqrt_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1225,9 +1366,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sqrt.out",
         &handles::SQRT_OUT,
         Serves::dense_of_mixed_devices("sqrt_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sqrt_run(&mut outs, self_)?;
+            sqrt_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1235,9 +1376,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "rsqrt",
         &handles::RSQRT,
         Serves::dense_of_mixed_devices("rsqrt_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1245,9 +1386,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "rsqrt_",
         &handles::RSQRT_,
         Serves::dense_of_mixed_devices("rsqrt_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1255,9 +1396,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "rsqrt.out",
         &handles::RSQRT_OUT,
         Serves::dense_of_mixed_devices("rsqrt_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1265,9 +1406,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sin",
         &handles::SIN,
         Serves::dense_of_mixed_devices("sin_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sin_run(&mut outs, self_)?;
+            sin_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1275,9 +1416,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sin_",
         &handles::SIN_,
         Serves::dense_of_mixed_devices("sin_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sin_run(&mut outs, self_)?;
+            sin_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1285,9 +1426,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sin.out",
         &handles::SIN_OUT,
         Serves::dense_of_mixed_devices("sin_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sin_run(&mut outs, self_)?;
+            sin_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1295,9 +1436,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "cos",
         &handles::COS,
         Serves::dense_of_mixed_devices("cos_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            cos_run(&mut outs, self_)?;
+            cos_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1305,9 +1446,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "cos_",
         &handles::COS_,
         Serves::dense_of_mixed_devices("cos_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            cos_run(&mut outs, self_)?;
+            cos_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1315,9 +1456,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "cos.out",
         &handles::COS_OUT,
         Serves::dense_of_mixed_devices("cos_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            cos_run(&mut outs, self_)?;
+            cos_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1325,9 +1466,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "tanh",
         &handles::TANH,
         Serves::dense_of_mixed_devices("tanh_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            tanh_run(&mut outs, self_)?;
+            tanh_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1335,9 +1476,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "tanh_",
         &handles::TANH_,
         Serves::dense_of_mixed_devices("tanh_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            tanh_run(&mut outs, self_)?;
+            tanh_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1345,9 +1486,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "tanh.out",
         &handles::TANH_OUT,
         Serves::dense_of_mixed_devices("tanh_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            tanh_run(&mut outs, self_)?;
+            tanh_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1355,9 +1496,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sigmoid",
         &handles::SIGMOID,
         Serves::dense_of_mixed_devices("sigmoid_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1365,9 +1506,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sigmoid_",
         &handles::SIGMOID_,
         Serves::dense_of_mixed_devices("sigmoid_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1375,9 +1516,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sigmoid.out",
         &handles::SIGMOID_OUT,
         Serves::dense_of_mixed_devices("sigmoid_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1385,9 +1526,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "relu",
         &handles::RELU,
         Serves::dense_of_mixed_devices("relu_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            relu_run(&mut outs, self_)?;
+            relu_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1395,9 +1536,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "relu_",
         &handles::RELU_,
         Serves::dense_of_mixed_devices("relu_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            relu_run(&mut outs, self_)?;
+            relu_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1405,9 +1546,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "reciprocal",
         &handles::RECIPROCAL,
         Serves::dense_of_mixed_devices("reciprocal_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1415,9 +1556,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "reciprocal_",
         &handles::RECIPROCAL_,
         Serves::dense_of_mixed_devices("reciprocal_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1425,9 +1566,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "reciprocal.out",
         &handles::RECIPROCAL_OUT,
         Serves::dense_of_mixed_devices("reciprocal_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1444,9 +1585,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor",
         &handles::FLOOR,
         Serves::dense_of_mixed_devices("floor_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1454,9 +1595,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor_",
         &handles::FLOOR_,
         Serves::dense_of_mixed_devices("floor_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1464,9 +1605,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor.out",
         &handles::FLOOR_OUT,
         Serves::dense_of_mixed_devices("floor_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1474,9 +1615,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "ceil",
         &handles::CEIL,
         Serves::dense_of_mixed_devices("ceil_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            ceil_run(&mut outs, self_)?;
+            ceil_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1484,9 +1625,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "ceil_",
         &handles::CEIL_,
         Serves::dense_of_mixed_devices("ceil_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            ceil_run(&mut outs, self_)?;
+            ceil_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1494,9 +1635,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "ceil.out",
         &handles::CEIL_OUT,
         Serves::dense_of_mixed_devices("ceil_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            ceil_run(&mut outs, self_)?;
+            ceil_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1504,9 +1645,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "trunc",
         &handles::TRUNC,
         Serves::dense_of_mixed_devices("trunc_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1514,9 +1655,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "trunc_",
         &handles::TRUNC_,
         Serves::dense_of_mixed_devices("trunc_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1524,9 +1665,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "trunc.out",
         &handles::TRUNC_OUT,
         Serves::dense_of_mixed_devices("trunc_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1534,9 +1675,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "round",
         &handles::ROUND,
         Serves::dense_of_mixed_devices("round_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1544,9 +1685,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "round_",
         &handles::ROUND_,
         Serves::dense_of_mixed_devices("round_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1554,9 +1695,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "round.out",
         &handles::ROUND_OUT,
         Serves::dense_of_mixed_devices("round_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1578,9 +1719,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sign",
         &handles::SIGN,
         Serves::dense_of_mixed_devices("sign_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sign_run(&mut outs, self_)?;
+            sign_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1588,9 +1729,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sign_",
         &handles::SIGN_,
         Serves::dense_of_mixed_devices("sign_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sign_run(&mut outs, self_)?;
+            sign_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1598,9 +1739,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sign.out",
         &handles::SIGN_OUT,
         Serves::dense_of_mixed_devices("sign_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sign_run(&mut outs, self_)?;
+            sign_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1608,9 +1749,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sgn",
         &handles::SGN,
         Serves::dense_of_mixed_devices("sgn_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sgn_run(&mut outs, self_)?;
+            sgn_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1618,9 +1759,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sgn_",
         &handles::SGN_,
         Serves::dense_of_mixed_devices("sgn_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sgn_run(&mut outs, self_)?;
+            sgn_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1628,9 +1769,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sgn.out",
         &handles::SGN_OUT,
         Serves::dense_of_mixed_devices("sgn_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sgn_run(&mut outs, self_)?;
+            sgn_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1638,9 +1779,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_not",
         &handles::BITWISE_NOT,
         Serves::dense_of_mixed_devices("bitwise_not_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1648,9 +1789,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_not_",
         &handles::BITWISE_NOT_,
         Serves::dense_of_mixed_devices("bitwise_not_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1658,9 +1799,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_not.out",
         &handles::BITWISE_NOT_OUT,
         Serves::dense_of_mixed_devices("bitwise_not_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1668,9 +1809,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_not",
         &handles::LOGICAL_NOT,
         Serves::dense_of_mixed_devices("logical_not_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1687,7 +1828,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1705,7 +1846,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1713,9 +1854,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "conj_physical",
         &handles::CONJ_PHYSICAL,
         Serves::dense_of_mixed_devices("conj_physical_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
@@ -1723,9 +1864,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "conj_physical_",
         &handles::CONJ_PHYSICAL_,
         Serves::dense_of_mixed_devices("conj_physical_kernel"),
-        |_, (self_,)| {
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
@@ -1733,9 +1874,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "conj_physical.out",
         &handles::CONJ_PHYSICAL_OUT,
         Serves::dense_of_mixed_devices("conj_physical_kernel"),
-        |_, (self_, out)| {
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1750,9 +1891,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "add.Tensor",
         &handles::ADD_TENSOR,
         Serves::dense_of_mixed_devices("add_kernel"),
-        |_, (self_, other, alpha)| {
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             outs.take(0)
         },
     )?;
@@ -1760,9 +1901,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "add_.Tensor",
         &handles::ADD__TENSOR,
         Serves::dense_of_mixed_devices("add_kernel"),
-        |_, (self_, other, alpha)| {
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(self_.clone())
         },
     )?;
@@ -1770,9 +1911,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "add.out",
         &handles::ADD_OUT,
         Serves::dense_of_mixed_devices("add_kernel"),
-        |_, (self_, other, alpha, out)| {
+        |keyset, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -1786,9 +1927,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sub.Tensor",
         &handles::SUB_TENSOR,
         Serves::dense_of_mixed_devices("sub_kernel"),
-        |_, (self_, other, alpha)| {
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             outs.take(0)
         },
     )?;
@@ -1796,9 +1937,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sub_.Tensor",
         &handles::SUB__TENSOR,
         Serves::dense_of_mixed_devices("sub_kernel"),
-        |_, (self_, other, alpha)| {
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(self_.clone())
         },
     )?;
@@ -1806,9 +1947,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sub.out",
         &handles::SUB_OUT,
         Serves::dense_of_mixed_devices("sub_kernel"),
-        |_, (self_, other, alpha, out)| {
+        |keyset, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -1852,9 +1993,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "mul.Tensor",
         &handles::MUL_TENSOR,
         Serves::dense_of_mixed_devices("mul_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -1862,9 +2003,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "mul_.Tensor",
         &handles::MUL__TENSOR,
         Serves::dense_of_mixed_devices("mul_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -1872,9 +2013,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "mul.out",
         &handles::MUL_OUT,
         Serves::dense_of_mixed_devices("mul_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -1909,9 +2050,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div.Tensor",
         &handles::DIV_TENSOR,
         Serves::dense_of_mixed_devices("div_true_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -1919,9 +2060,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div_.Tensor",
         &handles::DIV__TENSOR,
         Serves::dense_of_mixed_devices("div_true_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -1929,9 +2070,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div.out",
         &handles::DIV_OUT,
         Serves::dense_of_mixed_devices("div_true_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -1945,9 +2086,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div.Tensor_mode",
         &handles::DIV_TENSOR_MODE,
         Serves::dense_of_mixed_devices("div_mode_kernel"),
-        |_, (self_, other, rounding_mode)| {
+        |keyset, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::functional(1);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             outs.take(0)
         },
     )?;
@@ -1955,9 +2096,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div_.Tensor_mode",
         &handles::DIV__TENSOR_MODE,
         Serves::dense_of_mixed_devices("div_mode_kernel"),
-        |_, (self_, other, rounding_mode)| {
+        |keyset, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             Ok(self_.clone())
         },
     )?;
@@ -1965,9 +2106,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "div.out_mode",
         &handles::DIV_OUT_MODE,
         Serves::dense_of_mixed_devices("div_mode_kernel"),
-        |_, (self_, other, rounding_mode, out)| {
+        |keyset, (self_, other, rounding_mode, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             Ok(out.clone())
         },
     )?;
@@ -2072,9 +2213,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor_divide",
         &handles::FLOOR_DIVIDE,
         Serves::dense_of_mixed_devices("div_floor_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2082,9 +2223,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor_divide_.Tensor",
         &handles::FLOOR_DIVIDE__TENSOR,
         Serves::dense_of_mixed_devices("div_floor_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2092,9 +2233,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "floor_divide.out",
         &handles::FLOOR_DIVIDE_OUT,
         Serves::dense_of_mixed_devices("div_floor_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2126,9 +2267,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "pow.Tensor_Scalar",
         &handles::POW_TENSOR_SCALAR,
         Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent)| {
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
@@ -2136,9 +2277,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "pow_.Scalar",
         &handles::POW__SCALAR,
         Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent)| {
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             Ok(self_.clone())
         },
     )?;
@@ -2146,9 +2287,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "pow.Tensor_Scalar_out",
         &handles::POW_TENSOR_SCALAR_OUT,
         Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent, out)| {
+        |keyset, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             Ok(out.clone())
         },
     )?;
@@ -2156,9 +2297,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "pow.Tensor_Tensor",
         &handles::POW_TENSOR_TENSOR,
         Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
-        |_, (self_, exponent)| {
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
-            pow_tensor_tensor_run(&mut outs, self_, exponent)?;
+            pow_tensor_tensor_run(keyset, &mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
@@ -2166,9 +2307,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "pow.Tensor_Tensor_out",
         &handles::POW_TENSOR_TENSOR_OUT,
         Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
-        |_, (self_, exponent, out)| {
+        |keyset, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            pow_tensor_tensor_run(&mut outs, self_, exponent)?;
+            pow_tensor_tensor_run(keyset, &mut outs, self_, exponent)?;
             Ok(out.clone())
         },
     )?;
@@ -2213,9 +2354,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "remainder.Tensor",
         &handles::REMAINDER_TENSOR,
         Serves::dense_of_mixed_devices("remainder_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2223,9 +2364,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "remainder_.Tensor",
         &handles::REMAINDER__TENSOR,
         Serves::dense_of_mixed_devices("remainder_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2233,9 +2374,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "remainder.Tensor_out",
         &handles::REMAINDER_TENSOR_OUT,
         Serves::dense_of_mixed_devices("remainder_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2263,9 +2404,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "fmod.Tensor",
         &handles::FMOD_TENSOR,
         Serves::dense_of_mixed_devices("fmod_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2273,9 +2414,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "fmod_.Tensor",
         &handles::FMOD__TENSOR,
         Serves::dense_of_mixed_devices("fmod_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2283,9 +2424,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "fmod.Tensor_out",
         &handles::FMOD_TENSOR_OUT,
         Serves::dense_of_mixed_devices("fmod_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2293,9 +2434,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "maximum",
         &handles::MAXIMUM,
         Serves::dense_of_mixed_devices("maximum_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            maximum_run(&mut outs, self_, other)?;
+            maximum_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2303,9 +2444,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "maximum.out",
         &handles::MAXIMUM_OUT,
         Serves::dense_of_mixed_devices("maximum_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            maximum_run(&mut outs, self_, other)?;
+            maximum_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2313,9 +2454,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "minimum",
         &handles::MINIMUM,
         Serves::dense_of_mixed_devices("minimum_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            minimum_run(&mut outs, self_, other)?;
+            minimum_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2323,9 +2464,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "minimum.out",
         &handles::MINIMUM_OUT,
         Serves::dense_of_mixed_devices("minimum_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            minimum_run(&mut outs, self_, other)?;
+            minimum_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2345,9 +2486,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "atan2",
         &handles::ATAN2,
         Serves::dense_of_mixed_devices("atan2_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2355,9 +2496,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "atan2_",
         &handles::ATAN2_,
         Serves::dense_of_mixed_devices("atan2_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2365,9 +2506,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "atan2.out",
         &handles::ATAN2_OUT,
         Serves::dense_of_mixed_devices("atan2_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2375,9 +2516,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "copysign.Tensor",
         &handles::COPYSIGN_TENSOR,
         Serves::dense_of_mixed_devices("copysign_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2385,9 +2526,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "copysign_.Tensor",
         &handles::COPYSIGN__TENSOR,
         Serves::dense_of_mixed_devices("copysign_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2395,9 +2536,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "copysign.out",
         &handles::COPYSIGN_OUT,
         Serves::dense_of_mixed_devices("copysign_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2419,9 +2560,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_and.Tensor",
         &handles::BITWISE_AND_TENSOR,
         Serves::dense_of_mixed_devices("bitwise_and_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2429,9 +2570,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_and_.Tensor",
         &handles::BITWISE_AND__TENSOR,
         Serves::dense_of_mixed_devices("bitwise_and_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2439,9 +2580,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_and.Tensor_out",
         &handles::BITWISE_AND_TENSOR_OUT,
         Serves::dense_of_mixed_devices("bitwise_and_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2485,9 +2626,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_or.Tensor",
         &handles::BITWISE_OR_TENSOR,
         Serves::dense_of_mixed_devices("bitwise_or_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2495,9 +2636,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_or_.Tensor",
         &handles::BITWISE_OR__TENSOR,
         Serves::dense_of_mixed_devices("bitwise_or_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2505,9 +2646,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_or.Tensor_out",
         &handles::BITWISE_OR_TENSOR_OUT,
         Serves::dense_of_mixed_devices("bitwise_or_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2547,9 +2688,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_xor.Tensor",
         &handles::BITWISE_XOR_TENSOR,
         Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2557,9 +2698,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_xor_.Tensor",
         &handles::BITWISE_XOR__TENSOR,
         Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2567,9 +2708,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_xor.Tensor_out",
         &handles::BITWISE_XOR_TENSOR_OUT,
         Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
-        |_, (self_, other, out)| {
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2649,9 +2790,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_and",
         &handles::LOGICAL_AND,
         Serves::dense_of_mixed_devices("logical_and_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2668,7 +2809,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2686,7 +2827,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2694,9 +2835,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_or",
         &handles::LOGICAL_OR,
         Serves::dense_of_mixed_devices("logical_or_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2713,7 +2854,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2731,7 +2872,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2739,9 +2880,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "logical_xor",
         &handles::LOGICAL_XOR,
         Serves::dense_of_mixed_devices("logical_xor_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2758,7 +2899,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2776,7 +2917,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2784,9 +2925,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "eq.Tensor",
         &handles::EQ_TENSOR,
         Serves::dense_of_mixed_devices("eq_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2803,7 +2944,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2821,7 +2962,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2838,9 +2979,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "ne.Tensor",
         &handles::NE_TENSOR,
         Serves::dense_of_mixed_devices("ne_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2857,7 +2998,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2875,7 +3016,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2892,9 +3033,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lt.Tensor",
         &handles::LT_TENSOR,
         Serves::dense_of_mixed_devices("lt_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2911,7 +3052,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2929,7 +3070,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2946,9 +3087,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "le.Tensor",
         &handles::LE_TENSOR,
         Serves::dense_of_mixed_devices("le_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -2965,7 +3106,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -2983,7 +3124,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3000,9 +3141,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "gt.Tensor",
         &handles::GT_TENSOR,
         Serves::dense_of_mixed_devices("gt_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -3019,7 +3160,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -3037,7 +3178,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3054,9 +3195,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "ge.Tensor",
         &handles::GE_TENSOR,
         Serves::dense_of_mixed_devices("ge_kernel"),
-        |_, (self_, other)| {
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -3073,7 +3214,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
@@ -3091,7 +3232,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3116,9 +3257,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcmul",
         &handles::ADDCMUL,
         Serves::dense_of_mixed_devices("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             outs.take(0)
         },
     )?;
@@ -3126,9 +3267,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcmul_",
         &handles::ADDCMUL_,
         Serves::dense_of_mixed_devices("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
@@ -3136,9 +3277,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcmul.out",
         &handles::ADDCMUL_OUT,
         Serves::dense_of_mixed_devices("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value, out)| {
+        |keyset, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
@@ -3146,9 +3287,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcdiv",
         &handles::ADDCDIV,
         Serves::dense_of_mixed_devices("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             outs.take(0)
         },
     )?;
@@ -3156,9 +3297,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcdiv_",
         &handles::ADDCDIV_,
         Serves::dense_of_mixed_devices("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
@@ -3166,9 +3307,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addcdiv.out",
         &handles::ADDCDIV_OUT,
         Serves::dense_of_mixed_devices("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value, out)| {
+        |keyset, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
@@ -3176,9 +3317,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp.Scalar",
         &handles::LERP_SCALAR,
         Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
-        |_, (self_, end, weight)| {
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             outs.take(0)
         },
     )?;
@@ -3186,9 +3327,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp_.Scalar",
         &handles::LERP__SCALAR,
         Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
-        |_, (self_, end, weight)| {
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             Ok(self_.clone())
         },
     )?;
@@ -3196,9 +3337,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp.Scalar_out",
         &handles::LERP_SCALAR_OUT,
         Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
-        |_, (self_, end, weight, out)| {
+        |keyset, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             Ok(out.clone())
         },
     )?;
@@ -3206,9 +3347,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp.Tensor",
         &handles::LERP_TENSOR,
         Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
-        |_, (self_, end, weight)| {
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             outs.take(0)
         },
     )?;
@@ -3216,9 +3357,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp_.Tensor",
         &handles::LERP__TENSOR,
         Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
-        |_, (self_, end, weight)| {
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             Ok(self_.clone())
         },
     )?;
@@ -3226,9 +3367,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "lerp.Tensor_out",
         &handles::LERP_TENSOR_OUT,
         Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
-        |_, (self_, end, weight, out)| {
+        |keyset, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             Ok(out.clone())
         },
     )?;
@@ -3250,9 +3391,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "clamp",
         &handles::CLAMP,
         Serves::dense_of_mixed_devices("clamp_kernel"),
-        |_, (self_, min, max)| {
+        |keyset, (self_, min, max)| {
             let mut outs = StructuredOutputs::functional(1);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             outs.take(0)
         },
     )?;
@@ -3260,9 +3401,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "clamp_",
         &handles::CLAMP_,
         Serves::dense_of_mixed_devices("clamp_kernel"),
-        |_, (self_, min, max)| {
+        |keyset, (self_, min, max)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             Ok(self_.clone())
         },
     )?;
@@ -3270,9 +3411,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "clamp.out",
         &handles::CLAMP_OUT,
         Serves::dense_of_mixed_devices("clamp_kernel"),
-        |_, (self_, min, max, out)| {
+        |keyset, (self_, min, max, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             Ok(out.clone())
         },
     )?;
@@ -3350,9 +3491,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "where.self",
         &handles::WHERE_SELF,
         Serves::dense_of_mixed_devices("where_kernel"),
-        |_, (condition, self_, other)| {
+        |keyset, (condition, self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            where_self_run(&mut outs, condition, self_, other)?;
+            where_self_run(keyset, &mut outs, condition, self_, other)?;
             outs.take(0)
         },
     )?;
@@ -3360,9 +3501,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "where.self_out",
         &handles::WHERE_SELF_OUT,
         Serves::dense_of_mixed_devices("where_kernel"),
-        |_, (condition, self_, other, out)| {
+        |keyset, (condition, self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            where_self_run(&mut outs, condition, self_, other)?;
+            where_self_run(keyset, &mut outs, condition, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3388,9 +3529,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "threshold",
         &handles::THRESHOLD,
         Serves::dense_of_mixed_devices("threshold_kernel"),
-        |_, (self_, threshold, value)| {
+        |keyset, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             outs.take(0)
         },
     )?;
@@ -3398,9 +3539,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "threshold_",
         &handles::THRESHOLD_,
         Serves::dense_of_mixed_devices("threshold_kernel"),
-        |_, (self_, threshold, value)| {
+        |keyset, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             Ok(self_.clone())
         },
     )?;
@@ -3408,9 +3549,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "threshold.out",
         &handles::THRESHOLD_OUT,
         Serves::dense_of_mixed_devices("threshold_kernel"),
-        |_, (self_, threshold, value, out)| {
+        |keyset, (self_, threshold, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             Ok(out.clone())
         },
     )?;
@@ -3418,9 +3559,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "threshold_backward",
         &handles::THRESHOLD_BACKWARD,
         Serves::dense_of_mixed_devices("threshold_backward_kernel"),
-        |_, (grad_output, self_, threshold)| {
+        |keyset, (grad_output, self_, threshold)| {
             let mut outs = StructuredOutputs::functional(1);
-            threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
+            threshold_backward_run(keyset, &mut outs, grad_output, self_, threshold)?;
             outs.take(0)
         },
     )?;
@@ -3428,9 +3569,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "threshold_backward.grad_input",
         &handles::THRESHOLD_BACKWARD_GRAD_INPUT,
         Serves::dense_of_mixed_devices("threshold_backward_kernel"),
-        |_, (grad_output, self_, threshold, grad_input)| {
+        |keyset, (grad_output, self_, threshold, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
+            threshold_backward_run(keyset, &mut outs, grad_output, self_, threshold)?;
             Ok(grad_input.clone())
         },
     )?;
@@ -3438,9 +3579,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sigmoid_backward",
         &handles::SIGMOID_BACKWARD,
         Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
-        |_, (grad_output, output)| {
+        |keyset, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
-            sigmoid_backward_run(&mut outs, grad_output, output)?;
+            sigmoid_backward_run(keyset, &mut outs, grad_output, output)?;
             outs.take(0)
         },
     )?;
@@ -3448,9 +3589,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sigmoid_backward.grad_input",
         &handles::SIGMOID_BACKWARD_GRAD_INPUT,
         Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
-        |_, (grad_output, output, grad_input)| {
+        |keyset, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            sigmoid_backward_run(&mut outs, grad_output, output)?;
+            sigmoid_backward_run(keyset, &mut outs, grad_output, output)?;
             Ok(grad_input.clone())
         },
     )?;
@@ -3458,9 +3599,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "tanh_backward",
         &handles::TANH_BACKWARD,
         Serves::dense_of_mixed_devices("tanh_backward_kernel"),
-        |_, (grad_output, output)| {
+        |keyset, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
-            tanh_backward_run(&mut outs, grad_output, output)?;
+            tanh_backward_run(keyset, &mut outs, grad_output, output)?;
             outs.take(0)
         },
     )?;
@@ -3468,9 +3609,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "tanh_backward.grad_input",
         &handles::TANH_BACKWARD_GRAD_INPUT,
         Serves::dense_of_mixed_devices("tanh_backward_kernel"),
-        |_, (grad_output, output, grad_input)| {
+        |keyset, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            tanh_backward_run(&mut outs, grad_output, output)?;
+            tanh_backward_run(keyset, &mut outs, grad_output, output)?;
             Ok(grad_input.clone())
         },
     )?;
@@ -3484,9 +3625,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "fill_.Scalar",
         &handles::FILL__SCALAR,
         Serves::dense_of_mixed_devices("fill_kernel"),
-        |_, (self_, value)| {
+        |keyset, (self_, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            fill__scalar_run(&mut outs, self_, value)?;
+            fill__scalar_run(keyset, &mut outs, self_, value)?;
             Ok(self_.clone())
         },
     )?;
