@@ -359,9 +359,7 @@ def _structured_closure(function: Function) -> str:
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
     guard += _overlap_guard(function)
-    return (
-        f"|keyset, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
-    )
+    return f"|keyset, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
 
 
 def _boolean_guard(function: Function) -> str:
