@@ -44,7 +44,8 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
         yield "view", find(rf"fn {operator.impl or functions[0].rust_name}\b", "crates/ops/src/view")
     elif operator.kind in (Kind.IMPLICIT, Kind.EXPLICIT):
         name = operator.impl or functions[0].rust_name
-        yield "composite", find(rf"(fn |\s){name}\b", f"crates/ops/src/composite/{family}.rs")
+        folder = f"crates/ops/src/composite/{family}"
+        yield "composite", find(rf"(fn |\s){name}\b", f"{folder}.rs", folder)
     for use in operator.kernels:
         for folder in sorted((REPOSITORY / "crates").glob("kernels-*/src")):
             path = str(folder.relative_to(REPOSITORY))

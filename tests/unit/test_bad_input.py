@@ -8,12 +8,18 @@ HUGE = 2**62
 aten = ptr.ops.aten
 
 
+def ones(*sizes):
+    """Ones that take no memory."""
+    return ptr.ones(1, requires_grad=True).expand(sizes)
+
+
 @pytest.mark.parametrize(
     "reduce",
     ["all", "any", "sum", "mean", "prod", "max", "min", "argmax", "amax"],
 )
 def test_reductions_of_more_elements_than_memory_has_are_errors(reduce):
-    with pytest.raises(ptr.OutOfMemoryError, match="intermediate values"):
+    name = {"mean": "sum"}.get(reduce, reduce)
+    with pytest.raises(ptr.OutOfMemoryError, match=rf"(?s)intermediate values.*in {name}\(\)"):
         getattr(ptr.zeros(1).expand(HUGE), reduce)()
 
 
@@ -72,6 +78,8 @@ LONG = ptr.int64
         lambda: ptr.nn.functional.nll_loss(ptr.zeros(2, 3), meta(2, dtype=LONG)),
         lambda: ptr.cat([ptr.ones(1), meta(1)]),
         lambda: ptr.ones(2, 3).__setitem__([True, False], meta(1)),
+        lambda: aten.index.Tensor(ptr.ones(3), [meta(1, dtype=LONG)]),
+        lambda: ptr.ones(3).index_put_([meta(1, dtype=LONG)], ptr.ones(1)),
     ],
 )
 def test_tensors_of_two_devices_are_refused(call):
@@ -215,6 +223,9 @@ def test_pairs_of_floats_need_the_alignment_of_a_float():
         lambda: ptr.empty(0).chunk(HUGE),
         lambda: ptr.zeros(3).index_add_(0, ptr.zeros(1, dtype=LONG).expand(2**45), ptr.ones(1).expand(2**45)),
         lambda: ptr.ones(1).expand(2, 2**45) @ ptr.ones(1).expand(2**45, 1),
+        lambda: ptr.conv1d(ones(1, 2**45, 1), ones(1, 2**45, 1)),
+        lambda: ptr.nn.functional.nll_loss(ones(2**60, 3), ptr.zeros(1, dtype=LONG).expand(2**60)),
+        lambda: ptr.ones(3).tensor_split(2**45),
     ],
 )
 def test_intermediate_values_that_no_memory_holds_are_errors(call):
@@ -288,7 +299,11 @@ class TestDtypesOfOperands:
 
     @pytest.mark.parametrize("which", ["weight", "bias"])
     def test_convolution(self, which):
-        operands = {"input": ptr.ones(1, 2, 3, 3, dtype=ptr.float64), "weight": ptr.ones(2, 2, 1, 1), "bias": ptr.ones(2)}
+        operands = {
+            "input": ptr.ones(1, 2, 3, 3, dtype=ptr.float64),
+            "weight": ptr.ones(2, 2, 1, 1),
+            "bias": ptr.ones(2),
+        }
         operands = {name: value.half() if name == which else value.double() for name, value in operands.items()}
         with pytest.raises(RuntimeError):
             ptr.ops.aten._conv_forward(*operands.values(), [1, 1], [0, 0], [1, 1], 1)
@@ -323,3 +338,59 @@ class TestFusedSgdOnOverlappingMemory:
         parameter.grad = parameter.detach()
         ptr.optim.SGD([parameter], lr=0.25, fused=True).step()
         assert (parameter == 0.75).all()
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_of_a_kernel_much_larger_than_the_image_only_the_taps_inside_count(groups):
+    x = ptr.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]], requires_grad=True)
+    weight = ones(2, 2 // groups, 100_000, 100_000)
+    out = ptr.nn.functional.conv2d(x, weight, padding=50_000, groups=groups)
+    sums = [10.0, 10.0] if groups == 1 else [3.0, 7.0]
+    assert out.tolist() == [[[[total] * 3] * 2 for total in sums]]
+    # Each element meets the taps of every place.
+    grad = aten._conv_input_backward.default(
+        ptr.ones_like(out), weight.detach(), x.shape, [1, 1], [50_000] * 2, [1, 1], groups
+    )
+    assert grad.tolist() == [[[[12.0 / groups] * 2]] * 2]
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (2, 2)])
+def test_taps_outside_the_image_have_no_gradient(channels, groups):
+    x = ptr.full((1, channels, 1), 3.0)
+    weight = ptr.ones(channels, channels // groups, 7, requires_grad=True)
+    ptr.conv1d(x, weight, padding=3, stride=2, groups=groups).sum().backward()
+    assert weight.grad.tolist() == [[[0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0]]] * channels
+
+
+def test_a_long_transposed_kernel_over_few_places():
+    weight = ones(1, 1, 10**9).detach()
+    out = aten._conv_input_backward.default(
+        ptr.tensor([[[1.0, 2.0, 3.0]]]), weight, [1, 1, 5], [2], [500_000_000], [1], 1
+    )
+    assert out.tolist() == [[[6.0] * 5]]
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_kernel_whose_taps_no_memory_holds_is_an_error(groups):
+    x, weight = ones(1, 2, 2**23, 2**23), ones(2, 2 // groups, 2**23, 2**23)
+    with pytest.raises(ptr.OutOfMemoryError, match="in _conv_forward"):
+        ptr.nn.functional.conv2d(x, weight, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: aten._softmax.default(x.half(), 0, True), "half to float conversion is not supported on CPU"),
+        (lambda x: aten._log_softmax.default(x.half(), 0, True), "half to float conversion is not supported on CPU"),
+        (lambda x: ptr.sort(x.to(ptr.complex64)), "Sort does not support complex dtypes on CPU"),
+        (lambda x: x.bool().abs(), "\"abs_cpu\" not implemented for 'Bool'"),
+        (lambda x: x.to(ptr.complex64).nansum(), "nansum on CPU does not support complex inputs"),
+        (lambda x: x.nansum(dtype=ptr.complex64), "\"nansum_cpu\" not implemented for 'ComplexFloat'"),
+        (lambda x: ptr.bernoulli(x.long()), "\"bernoulli_tensor_cpu_p_\" not implemented for 'Long'"),
+    ],
+)
+def test_what_the_cpu_lacks_other_devices_may_have(call, message):
+    with pytest.raises(RuntimeError, match=message):
+        call(ptr.zeros(3))
+    result = call(meta(3))
+    assert (result[0] if isinstance(result, tuple) else result).is_meta

@@ -55,15 +55,17 @@ macro_rules! with_element_type {
 
 /// The only element of a CPU tensor in another dtype, without a tensor to hold it: what makes `tensor + 1` cheap.
 ///
-/// The caller has checked that the tensor has one element, inside its storage. `None` for dtypes without
-/// arithmetic, and for elements on other devices.
-pub(crate) fn cast_single_element(tensor: &Tensor, to: ScalarType) -> Option<InlineElement> {
+/// `None` for dtypes without arithmetic, and for elements on other devices.
+///
+/// # Safety
+/// A tensor on the CPU must have an element, inside its storage.
+pub(crate) unsafe fn cast_single_element(tensor: &Tensor, to: ScalarType) -> Option<InlineElement> {
     let source = tensor.const_data_ptr();
     if !tensor.device().is_cpu() || source.is_null() {
         return None;
     }
     with_element_type!(tensor.dtype(), From => {
-        // SAFETY: the caller has checked that one element of this dtype is there.
+        // SAFETY: the caller's promise.
         let value = unsafe { source.cast::<From>().read_unaligned() };
         cast_value(value, to)
     }, else None)

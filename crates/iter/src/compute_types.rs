@@ -154,7 +154,8 @@ impl TensorIterator {
                 op.current_dtype = Some(common);
                 if tensor.numel()? == 1 {
                     check_in_storage(tensor, None)?;
-                    op.inline = cast_single_element(tensor, common);
+                    // SAFETY: one element, just checked.
+                    op.inline = unsafe { cast_single_element(tensor, common) };
                     if op.inline.is_some() {
                         continue;
                     }

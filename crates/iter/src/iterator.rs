@@ -164,8 +164,10 @@ impl TensorIterator {
             return None;
         }
         let operand = &self.operands[arg];
-        let element =
-            cast_single_element(operand.original.as_ref().or(operand.tensor.as_ref())?, T::SCALAR_TYPE)?;
+        let tensor = operand.original.as_ref().or(operand.tensor.as_ref())?;
+        // SAFETY: one element, as the operand made from it has one; inside its storage, by the check that every operand
+        // passes before it is walked, or read to make another.
+        let element = unsafe { cast_single_element(tensor, T::SCALAR_TYPE) }?;
         // SAFETY: `cast_single_element` wrote one element of type `T`.
         Some(unsafe { element.0.as_ptr().cast::<T>().read_unaligned() })
     }

@@ -297,7 +297,9 @@ impl TensorIterator {
             let base = pieces_of_buffer.piece(begin / grain);
             let fill = output.with_output(base, &buffer_strides);
             fill.serial_for_each_2d(
-                &mut |data, strides, n0, n1| copy_elements(data, strides, n0, n1, element_size),
+                // SAFETY: both walks stay in their operands: an output that `check_in_storage` passed, and a buffer made
+                // for the same shape; the buffer is new, so they do not overlap.
+                &mut |data, strides, n0, n1| unsafe { copy_elements(data, strides, n0, n1, element_size) },
                 0,
                 fill.numel(),
             );
@@ -329,13 +331,15 @@ impl Buffer {
 }
 
 /// Copies elements from the second operand to the first.
-fn copy_elements(data: &[*mut u8], strides: &[i64], size0: usize, size1: usize, element_size: usize) {
+///
+/// # Safety
+/// Both walks must stay in memory that nobody else uses, and must not overlap.
+unsafe fn copy_elements(data: &[*mut u8], strides: &[i64], size0: usize, size1: usize, element_size: usize) {
     for j in 0..size1 as i64 {
         for i in 0..size0 as i64 {
             let at =
                 |arg: usize| data[arg].wrapping_offset((i * strides[arg] + j * strides[2 + arg]) as isize);
-            // SAFETY: both walks stay in their operands: an output that `check_in_storage` passed, and a buffer made
-            // for the same shape; the buffer is new, so they do not overlap.
+            // SAFETY: the caller's promise.
             unsafe { std::ptr::copy_nonoverlapping(at(1), at(0), element_size) };
         }
     }

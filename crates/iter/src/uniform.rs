@@ -67,7 +67,8 @@ impl TensorIterator {
                 self.push_operand(input.clone(), false, walked, stride, None)?;
             } else {
                 check_in_storage(input, None)?;
-                let inline = cast_single_element(input, common.dtype);
+                // SAFETY: an input of another dtype is a number (`takes_number`), and was just checked.
+                let inline = unsafe { cast_single_element(input, common.dtype) };
                 internal_assert!(
                     inline.is_some(),
                     "{}: no cast of {dtype} to {}",

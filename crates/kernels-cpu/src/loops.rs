@@ -112,13 +112,17 @@ pub(crate) fn run(
     let operands: SmallVec<[Operand; 5]> =
         (0..iter.ntensors()).map(|arg| Operand::new(iter.dtype(arg), arg < iter.noutputs())).collect();
     iter.for_each_2d(
-        &|data, strides, size0, size1| block_2d(&operands, kernel, data, strides, size0, size1),
+        // SAFETY: operands of the iterator, whose accesses were checked against their storages and each other.
+        &|data, strides, size0, size1| unsafe { block_2d(&operands, kernel, data, strides, size0, size1) },
         grain,
     )
 }
 
 /// One two-dimensional piece of the iteration space; `strides` are the inner ones, then the outer ones, in bytes.
-fn block_2d(
+///
+/// # Safety
+/// The operands' elements must lie in memory that nobody else uses; an operand is aliased by another only exactly.
+unsafe fn block_2d(
     operands: &[Operand],
     kernel: Block<'_>,
     data: &[*mut u8],
@@ -149,11 +153,14 @@ fn block_2d(
         }
         return;
     }
-    buffered(operands, kernel, data, inner, outer, &direct, size0, size1);
+    // SAFETY: the caller's promise.
+    unsafe { buffered(operands, kernel, data, inner, outer, &direct, size0, size1) };
 }
 
+/// # Safety
+/// As for [`block_2d`].
 #[allow(clippy::too_many_arguments)]
-fn buffered(
+unsafe fn buffered(
     operands: &[Operand],
     kernel: Block<'_>,
     data: &[*mut u8],
@@ -171,7 +178,8 @@ fn buffered(
         .collect();
     for arg in (0..operands.len()).filter(|&arg| constant[arg]) {
         let source = Strided { base: data[arg], inner: 0, outer: 0, size0 };
-        gather(operands[arg], source, 0, total.min(BLOCK), buffers[arg].pointer());
+        // SAFETY: the caller's promise; a buffer has room for a block.
+        unsafe { gather(operands[arg], source, 0, total.min(BLOCK), buffers[arg].pointer()) };
     }
     let mut begin = 0;
     while begin < total {
@@ -188,13 +196,15 @@ fn buffered(
         for arg in 0..operands.len() {
             let pointer = if usable(arg) { strided(arg).at(begin) } else { buffers[arg].pointer() };
             if !usable(arg) && !operands[arg].is_output && !constant[arg] {
-                gather(operands[arg], strided(arg), begin, count, pointer);
+                // SAFETY: as above.
+                unsafe { gather(operands[arg], strided(arg), begin, count, pointer) };
             }
             pointers.push(pointer);
         }
         kernel(&pointers, count);
         for arg in (0..operands.len()).filter(|&arg| operands[arg].is_output && !usable(arg)) {
-            scatter(operands[arg], strided(arg), begin, count, pointers[arg]);
+            // SAFETY: as above; the kernel wrote the buffer.
+            unsafe { scatter(operands[arg], strided(arg), begin, count, pointers[arg]) };
         }
         begin += count;
     }
@@ -227,52 +237,66 @@ impl Strided {
     }
 }
 
-fn gather(operand: Operand, source: Strided, begin: usize, count: usize, buffer: *mut u8) {
-    source.rows(begin, count, |pointer, offset, length| match operand.widen {
-        Widen::No => {
-            let to = buffer.wrapping_add(offset * operand.size);
-            by_size(operand.size, pointer, source.inner, to, operand.size as i64, length);
-        }
-        Widen::Half => {
-            widen::<Half>(pointer, source.inner, buffer.cast::<f32>().wrapping_add(offset), length)
-        }
-        Widen::BFloat16 => {
-            widen::<BFloat16>(pointer, source.inner, buffer.cast::<f32>().wrapping_add(offset), length)
+/// Fills a buffer, widening.
+///
+/// # Safety
+/// The elements must lie in memory, and the buffer must have room for them; they must not overlap.
+unsafe fn gather(operand: Operand, source: Strided, begin: usize, count: usize, buffer: *mut u8) {
+    // SAFETY: the caller's promise, for each row's share.
+    source.rows(begin, count, |pointer, offset, length| unsafe {
+        let wide = buffer.cast::<f32>().wrapping_add(offset);
+        match operand.widen {
+            Widen::No => {
+                let to = buffer.wrapping_add(offset * operand.size);
+                by_size(operand.size, pointer, source.inner, to, operand.size as i64, length);
+            }
+            Widen::Half => widen::<Half>(pointer, source.inner, wide, length),
+            Widen::BFloat16 => widen::<BFloat16>(pointer, source.inner, wide, length),
         }
     });
 }
 
-fn scatter(operand: Operand, target: Strided, begin: usize, count: usize, buffer: *mut u8) {
-    target.rows(begin, count, |pointer, offset, length| match operand.widen {
-        Widen::No => {
-            let from = buffer.wrapping_add(offset * operand.size);
-            by_size(operand.size, from, operand.size as i64, pointer, target.inner, length);
-        }
-        Widen::Half => {
-            round::<Half>(buffer.cast::<f32>().wrapping_add(offset), pointer, target.inner, length)
-        }
-        Widen::BFloat16 => {
-            round::<BFloat16>(buffer.cast::<f32>().wrapping_add(offset), pointer, target.inner, length)
+/// Empties a buffer, rounding.
+///
+/// # Safety
+/// As for [`gather`]; the buffer must have been written.
+unsafe fn scatter(operand: Operand, target: Strided, begin: usize, count: usize, buffer: *mut u8) {
+    // SAFETY: the caller's promise, for each row's share.
+    target.rows(begin, count, |pointer, offset, length| unsafe {
+        let wide = buffer.cast::<f32>().wrapping_add(offset);
+        match operand.widen {
+            Widen::No => {
+                let from = buffer.wrapping_add(offset * operand.size);
+                by_size(operand.size, from, operand.size as i64, pointer, target.inner, length);
+            }
+            Widen::Half => round::<Half>(wide, pointer, target.inner, length),
+            Widen::BFloat16 => round::<BFloat16>(wide, pointer, target.inner, length),
         }
     });
 }
 
 /// Copies elements of a size, whatever their dtype; strides in bytes.
-fn by_size(size: usize, from: *mut u8, from_stride: i64, to: *mut u8, to_stride: i64, count: usize) {
-    match size {
-        1 => copy_strided::<u8>(from, from_stride, to, to_stride, count),
-        2 => copy_strided::<u16>(from, from_stride, to, to_stride, count),
-        4 => copy_strided::<u32>(from, from_stride, to, to_stride, count),
-        8 => copy_strided::<u64>(from, from_stride, to, to_stride, count),
-        _ => copy_strided::<[u64; 2]>(from, from_stride, to, to_stride, count),
+///
+/// # Safety
+/// As for [`copy_strided`].
+unsafe fn by_size(size: usize, from: *mut u8, from_stride: i64, to: *mut u8, to_stride: i64, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            1 => copy_strided::<u8>(from, from_stride, to, to_stride, count),
+            2 => copy_strided::<u16>(from, from_stride, to, to_stride, count),
+            4 => copy_strided::<u32>(from, from_stride, to, to_stride, count),
+            8 => copy_strided::<u64>(from, from_stride, to, to_stride, count),
+            _ => copy_strided::<[u64; 2]>(from, from_stride, to, to_stride, count),
+        }
     }
 }
 
-fn copy_strided<T: Copy>(from: *mut u8, from_stride: i64, to: *mut u8, to_stride: i64, count: usize) {
+/// # Safety
+/// `count` elements must lie at `from`, and `to` must have room for as many; they must not overlap.
+unsafe fn copy_strided<T: Copy>(from: *mut u8, from_stride: i64, to: *mut u8, to_stride: i64, count: usize) {
     let size = std::mem::size_of::<T>() as i64;
-    // SAFETY: both ends are operands of the iterator, whose accesses were checked against their storages, or
-    // buffers with room for a block. They do not overlap: an operand is aliased by another only exactly, and then
-    // it is copied through a buffer.
+    // SAFETY: the caller's promise.
     unsafe {
         if from_stride == size && to_stride == size {
             std::ptr::copy_nonoverlapping(from, to, count * size as usize);
@@ -312,12 +336,17 @@ macro_rules! narrow {
 // `half` has instructions for float16, and branches for bfloat16.
 narrow!(Half: |to, from| to.convert_from_f32_slice(from), BFloat16: round_bfloat16_slice);
 
-fn widen<T: Narrow>(from: *mut u8, stride: i64, to: *mut f32, count: usize) {
+/// # Safety
+/// `count` elements must lie at `from`, and `to` must have room for as many.
+unsafe fn widen<T: Narrow>(from: *mut u8, stride: i64, to: *mut f32, count: usize) {
     let mut values = [T::zero(); BLOCK];
     let values = &mut values[..count];
-    copy_strided::<T>(from, stride, values.as_mut_ptr().cast(), std::mem::size_of::<T>() as i64, count);
-    // SAFETY: the buffer has room for a block of f32, and a plain number may be written to uninitialized memory
-    // before a reference to it is made.
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_strided::<T>(from, stride, values.as_mut_ptr().cast(), std::mem::size_of::<T>() as i64, count);
+    }
+    // SAFETY: the caller's promise; a plain number may be written to uninitialized memory before a reference to it is
+    // made.
     let to = unsafe {
         std::ptr::write_bytes(to, 0, count);
         std::slice::from_raw_parts_mut(to, count)
@@ -325,11 +354,16 @@ fn widen<T: Narrow>(from: *mut u8, stride: i64, to: *mut f32, count: usize) {
     T::widen_slice(values, to);
 }
 
-fn round<T: Narrow>(from: *mut f32, to: *mut u8, stride: i64, count: usize) {
-    // SAFETY: the kernel wrote `count` elements to the buffer.
+/// # Safety
+/// As for [`widen`].
+unsafe fn round<T: Narrow>(from: *mut f32, to: *mut u8, stride: i64, count: usize) {
+    // SAFETY: the caller's promise.
     let from = unsafe { std::slice::from_raw_parts(from, count) };
     let mut values = [T::zero(); BLOCK];
     let values = &mut values[..count];
     T::round_slice(from, values);
-    copy_strided::<T>(values.as_mut_ptr().cast(), std::mem::size_of::<T>() as i64, to, stride, count);
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy_strided::<T>(values.as_mut_ptr().cast(), std::mem::size_of::<T>() as i64, to, stride, count);
+    }
 }

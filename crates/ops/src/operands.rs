@@ -4,9 +4,11 @@
 //!
 //! [`iter::TensorIterator`] proves the same for the kernels that it drives.
 
-use c10::{check, DispatchKey, Result, Tensor};
+use c10::{check, DispatchKey, DispatchKeySet, Result, Tensor};
 use iter::mem_overlap::{assert_no_internal_overlap, get_overlap_status, MemOverlapStatus};
 use iter::StructuredOutputs;
+
+use crate::structured::backend_key;
 
 /// An argument that holds tensors.
 pub trait Operand {
@@ -75,15 +77,29 @@ fn check_operand(op: &str, argument: &str, tensor: &Tensor) -> Result<()> {
 
 /// Checks the tensors of a structured operator whose kernel is not driven by an iterator, and says whose kernel is to
 /// run: `None` when there is nothing to compute (the Meta device).
-pub fn kernel_key(outs: &StructuredOutputs, op: &str, operands: Operands<'_>) -> Result<Option<DispatchKey>> {
-    let key = crate::structured::kernel_key(outs)?;
-    if key.is_some() {
-        check_operands(op, operands)?;
-        if !outs.is_functional() {
-            (0..outs.len()).try_for_each(|i| check_operand(op, "out", outs.output(i)?))?;
-        }
+pub fn kernel_key(
+    keyset: DispatchKeySet,
+    outs: &StructuredOutputs,
+    op: &str,
+    operands: Operands<'_>,
+) -> Result<Option<DispatchKey>> {
+    let key = backend_key(keyset);
+    // Operators that take tensors of several devices may be called for another one than they write to.
+    let out = outs.output(0)?;
+    check!(
+        out.key_set().has_backend(key.to_backend_component()),
+        "Expected all tensors to be on the same device, but found at least two devices, {} and that of {key}, in \
+         {op}()",
+        out.device()
+    );
+    if key == DispatchKey::Meta {
+        return Ok(None);
     }
-    Ok(key)
+    check_operands(op, operands)?;
+    if !outs.is_functional() {
+        (0..outs.len()).try_for_each(|i| check_operand(op, "out", outs.output(i)?))?;
+    }
+    Ok(Some(key))
 }
 
 /// Refuses outputs of which several elements share a place, and outputs that lie over an input; where that is to be

@@ -6,6 +6,9 @@
 //! backend's key is served by exactly the operators whose kernels it has; the others still reach what the backend gives for
 //! all (a fallback) or fail as not implemented. Shape functions compute nothing, and serve the Meta key from the start.
 //!
+//! A wrapper runs the kernel of the key that it was called for, which is the backend of the call's key set
+//! (`structured::backend_key`); that the tensors agree with it is what the checks of devices are for.
+//!
 //! On a backend with devices the wrapper is registered together with its device rules: a kernel finds its tensors on one
 //! device, which is current.
 
@@ -46,9 +49,9 @@ impl Serves {
         Serves { kernel, only: &[], except: &[], device: DeviceRules { check: true, guard: true } }
     }
 
-    /// As [`Serves::dense`], without a look at the tensors' devices: the iterator does that, and allows numbers of the
-    /// CPU, or the operator is meant for tensors of several devices.
-    pub(crate) const fn dense_unchecked(kernel: &'static str) -> Serves {
+    /// As [`Serves::dense`], for an operator whose tensors may be on several devices: it takes them from anywhere, or its
+    /// iterator looks itself, since numbers may stay on the CPU.
+    pub(crate) const fn dense_of_mixed_devices(kernel: &'static str) -> Serves {
         Serves { device: DeviceRules { check: false, guard: true }, ..Serves::dense(kernel) }
     }
 

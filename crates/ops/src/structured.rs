@@ -1,23 +1,26 @@
 //! What the generated wrappers of structured operators share.
 
 use c10::{
-    can_cast, check, Device, DeviceType, DispatchKey, DispatchKeySet, Layout, Result, ScalarType, Tensor,
-    TensorOptions,
+    can_cast, check, highest_priority_backend_type_id, Device, DispatchKey, DispatchKeySet, Error, ErrorKind,
+    Layout, Result, ScalarType, Tensor, TensorOptions,
 };
-use iter::kernel_registry::dense_key;
 use iter::StructuredOutputs;
 
 pub use crate::sym::{ints, optional_int, optional_ints};
 use crate::{at, sym};
 
-/// The key whose kernel is to run, or `None` when there is nothing to compute (the Meta device).
+/// The key whose kernel a wrapper is to run: the one that it was called for. Of the call's keys only the backends' count,
+/// since what lies above them (lazy conjugation, autograd) may be there and have been passed by.
 #[inline]
-pub fn kernel_key(outs: &StructuredOutputs) -> Result<Option<DispatchKey>> {
-    let device = outs.output(0)?.device().device_type();
-    if device == DeviceType::Meta {
-        return Ok(None);
-    }
-    dense_key(device).map(Some)
+pub fn backend_key(keyset: DispatchKeySet) -> DispatchKey {
+    highest_priority_backend_type_id(keyset)
+}
+
+/// [`backend_key`], or `None` when there is nothing to compute (the Meta device).
+#[inline]
+pub fn kernel_key(keyset: DispatchKeySet) -> Option<DispatchKey> {
+    let key = backend_key(keyset);
+    (key != DispatchKey::Meta).then_some(key)
 }
 
 /// The device that a factory's options ask for.
@@ -42,6 +45,20 @@ pub fn select_backend(
 #[inline]
 pub fn is_bool(out: &Tensor) -> bool {
     out.dtype() == ScalarType::Bool
+}
+
+/// Says which operator it was that had no memory for intermediate values; a kernel's other errors name it themselves.
+#[inline]
+pub fn in_operator(op: &'static str) -> impl FnOnce(Error) -> Error {
+    move |error| name_operator(error, op)
+}
+
+#[cold]
+fn name_operator(error: Error, op: &str) -> Error {
+    match error.kind() {
+        ErrorKind::OutOfMemory => error.context(format!("in {op}()")),
+        _ => error,
+    }
 }
 
 /// Copies `self` into the output that a kernel is to change, unless they are the same tensor.
@@ -111,4 +128,20 @@ pub fn write_list(
         written.len()
     );
     written.iter().zip(results).try_for_each(|(to, from)| write(name, to, from).map(drop))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DispatchKey::{AutogradCPU, Conjugate, Meta, Negative, Python, CPU, CUDA};
+
+    #[test]
+    fn a_wrapper_runs_the_kernel_of_the_backend_it_was_called_for() {
+        let key = |keys: &[DispatchKey]| kernel_key(DispatchKeySet::from_keys(keys));
+        assert_eq!(key(&[CPU]), Some(CPU));
+        assert_eq!(key(&[CPU, AutogradCPU, Conjugate, Negative, Python]), Some(CPU));
+        // A number on the CPU beside a tensor elsewhere.
+        assert_eq!(key(&[CPU, CUDA]), Some(CUDA));
+        assert_eq!(key(&[CPU, Meta]), None);
+    }
 }

@@ -437,7 +437,7 @@ def test_dispatch_names_a_kernel_or_a_function_per_key(tmp_path: Path) -> None:
     assert "F_CUDA_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>>" in text
     assert "F_SPARSE_KERNEL: DispatchStub<fn(&Tensor, &Scalar) -> Result<Tensor>>" in text
     assert "match key { DispatchKey::CUDA => F_CUDA_KERNEL.get(key)?, _ => F_KERNEL.get(key)? }" in text
-    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense_unchecked("f_kernel") }'
+    dense = 'Serves { except: &[DispatchKey::CUDA], ..Serves::dense_of_mixed_devices("f_kernel") }'
     assert f'registrar.structured("f_", &handles::F_, {dense}' in text
     sparse = 'Serves { only: &[DispatchKey::SparseCPU, DispatchKey::SparseCUDA], ..Serves::dense("f_sparse_kernel") }'
     assert f'registrar.kernel("f", &handles::F, {sparse}' in text
@@ -466,10 +466,10 @@ def test_device_rules(tmp_path: Path) -> None:
         )
     )
     assert '&handles::F, Serves::dense("f_kernel"),' in text
-    assert '&handles::G, Serves::dense_unchecked("g_kernel"),' in text
+    assert '&handles::G, Serves::dense_of_mixed_devices("g_kernel"),' in text
     free = 'Serves { device: DeviceRules { check: true, guard: false }, ..Serves::dense("h_kernel") }'
     assert f"&handles::H, {free}," in text
-    assert '&handles::I, Serves::dense_unchecked("i_kernel"),' in text, "the iterator compares"
+    assert '&handles::I, Serves::dense_of_mixed_devices("i_kernel"),' in text, "the iterator compares"
 
 
 def test_an_operator_may_fall_through_a_key(tmp_path: Path) -> None:

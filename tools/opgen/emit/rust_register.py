@@ -148,21 +148,26 @@ def _keys(names: Sequence[str]) -> str:
 def _serves(use: KernelUse, operator: Operator | None = None) -> str:
     """Which keys the kernel is for and what holds around it, as `registrar::Serves`."""
     # An iterator compares the devices itself, as it allows numbers that live on the CPU.
-    unchecked = operator and (not operator.device_check or (use.structured and operator.plan == "iter"))
-    base = f'Serves::{"dense_unchecked" if unchecked else "dense"}("{use.name}")'
+    mixed = operator and (not operator.device_check or (use.structured and operator.plan == "iter"))
+    base = f'Serves::{"dense_of_mixed_devices" if mixed else "dense"}("{use.name}")'
     fields: list[str] = []
     if use.keys:
         fields.append(f"only: {_keys(use.keys)}")
     if use.others:
         fields.append(f"except: {_keys(use.others)}")
     if operator and not operator.device_guard:
-        check = "false" if unchecked else "true"
+        check = "false" if mixed else "true"
         fields.append(f"device: DeviceRules {{ check: {check}, guard: false }}")
     return f"Serves {{ {', '.join(fields)}, ..{base} }}" if fields else base
 
 
+def _run_kernel(operator: Operator, kernel: str, values: Sequence[str]) -> str:
+    """A call of a kernel, which does not know on whose behalf it runs."""
+    return f'{kernel}({", ".join(values)}).map_err(structured::in_operator("{operator.schema.name}"))'
+
+
 def _structured_kernel(operator: Operator) -> str:
-    """The kernel that a structured operator's wrapper calls, for the `key` of its outputs."""
+    """The kernel that a structured operator's wrapper calls, for the `key` of the call."""
     default, *stated = [u for u in operator.kernels if u.structured]
     if not stated:
         return f"{default.stub}.get(key)?"
@@ -206,11 +211,13 @@ def _run(operator: Operator) -> str:
     separator = ", " if head else ""
     if operator.copies_self:
         lets.insert(0, "structured::init_from(self_, outs)?;")
-    return f"""fn {_run_name(operator)}(outs: &mut StructuredOutputs{separator}{head}) -> Result<()> {{
+    return f"""fn {_run_name(operator)}(
+    keyset: DispatchKeySet, outs: &mut StructuredOutputs{separator}{head}
+) -> Result<()> {{
     {first}
-    if let Some(key) = {_kernel_key(operator, arguments)}? {{
+    if let Some(key) = {_kernel_key(operator, arguments)} {{
         {" ".join(lets)}
-        {_structured_kernel(operator)}({", ".join(values)})?;
+        {_run_kernel(operator, _structured_kernel(operator), values)}?;
     }}
     outs.finish()
 }}
@@ -227,8 +234,8 @@ def _operands(arguments: Sequence[Argument]) -> str:
 def _kernel_key(operator: Operator, arguments: Sequence[Argument]) -> str:
     """Whose kernel is to run. An iterator has checked its operands itself; other kernels' are checked here."""
     if operator.plan == "iter":
-        return "structured::kernel_key(outs)"
-    return f'operands::kernel_key(outs, "{operator.schema.name}", {_operands(arguments)})'
+        return "structured::kernel_key(keyset)"
+    return f'operands::kernel_key(keyset, outs, "{operator.schema.name}", {_operands(arguments)})?'
 
 
 def _overlap_guard(function: Function) -> str:
@@ -333,11 +340,11 @@ def _structured_closure(function: Function) -> str:
     operator, schema = function.operator, function.schema
     run = _run_name(operator)
     outs = [local(a.name) for a in schema.out_arguments]
-    inputs = ["&mut outs", *(local(a.name) for a in schema.arguments if not a.is_out)]
+    inputs = ["keyset", "&mut outs", *(local(a.name) for a in schema.arguments if not a.is_out)]
     # A factory's `out=` form has no options: they are those of `out`.
     missing = [a.name for a in operator.schema.arguments if not a.is_out and schema.argument(a.name) is None]
     if missing:
-        inputs = ["&mut outs"]
+        inputs = ["keyset", "&mut outs"]
         inputs += ["None" if a.name in missing else local(a.name) for a in operator.schema.arguments if not a.is_out]
     guard = _boolean_guard(function)
     match function.variant:
@@ -352,10 +359,7 @@ def _structured_closure(function: Function) -> str:
             result = tuple_or_one([f"outs.take({i})?" for i in range(count)])
     result = "outs.take(0)" if result == "outs.take(0)?" else f"Ok({result})"
     guard += _overlap_guard(function)
-    keyset = "keyset" if "keyset" in guard else "_"
-    return (
-        f"|{keyset}, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
-    )
+    return f"|keyset, {_pattern(function)}| {{ {guard} let mut outs = {make}; {run}({', '.join(inputs)})?; {result} }}"
 
 
 def _boolean_guard(function: Function) -> str:
@@ -384,9 +388,10 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
     if not function.declared:
         return _variant_closure(function)
     schema = function.schema
+    operator = function.operator
     lets: list[str] = []
     values: list[str] = []
-    for name in kernel_arguments(function.operator, use):
+    for name in kernel_arguments(operator, use):
         argument = schema.argument(name)
         assert argument is not None
         statement, value = kernel_value(argument, local(name))
@@ -396,7 +401,7 @@ def _kernel_closure(function: Function, use: KernelUse) -> str:
         f"|keyset, {_pattern(function)}| {{ "
         f'operands::check_operands("{schema.name}", {_operands(schema.arguments)})?; '
         f"{' '.join(lets)} "
-        f"{use.stub}.get(keyset.highest_priority_type_id())?({', '.join(values)}) }}"
+        f"{_run_kernel(operator, f'{use.stub}.get(structured::backend_key(keyset))?', values)} }}"
     )
 
 

@@ -23,11 +23,23 @@ pub fn try_from_fn<T>(n: usize, f: impl FnMut() -> T) -> Result<Vec<T>> {
 /// An empty vector with room for `n` values, or an `OutOfMemory` error.
 pub fn try_with_capacity<T>(n: usize) -> Result<Vec<T>> {
     let mut values = Vec::new();
-    if values.try_reserve_exact(n).is_err() {
-        return Err(Error::out_of_memory(format!(
+    try_reserve(&mut values, n)?;
+    Ok(values)
+}
+
+/// The values of an iterator that knows how many they are, or an `OutOfMemory` error.
+pub fn try_collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>> {
+    let mut collected = try_with_capacity(values.len())?;
+    collected.extend(values);
+    Ok(collected)
+}
+
+/// Makes room for `n` values more, or gives an `OutOfMemory` error.
+pub fn try_reserve<T>(values: &mut Vec<T>, n: usize) -> Result<()> {
+    values.try_reserve_exact(n).map_err(|_| {
+        Error::out_of_memory(format!(
             "not enough memory for {n} intermediate values of {} bytes each",
             std::mem::size_of::<T>()
-        )));
-    }
-    Ok(values)
+        ))
+    })
 }

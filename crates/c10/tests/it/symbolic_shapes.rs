@@ -54,6 +54,30 @@ fn contiguity_is_decided_when_it_is_asked_for() -> Result<()> {
 }
 
 #[test]
+fn a_guard_that_fails_is_asked_again() -> Result<()> {
+    let env = ShapeEnv::new();
+    let sizes = ["n", "c", "h", "w"].map(|name| env.size(name, 4));
+    let tensor = empty(&sizes, &["a", "b", "d", "e"].map(|name| env.size(name, 4)))?;
+    let dense = empty(&sizes[..2], &[env.size("s", 4), int(1)])?;
+    let answers = |tensor: &Tensor| {
+        [
+            tensor.is_contiguous(),
+            tensor.is_non_overlapping_and_dense(),
+            tensor.is_strides_like(MemoryFormat::ChannelsLast),
+        ]
+    };
+    env.set_undecided(true);
+    assert_eq!(answers(&dense), [false; 3]);
+    assert!(!tensor.is_strides_like(MemoryFormat::ChannelsLast));
+    env.set_undecided(false);
+    assert_eq!(answers(&dense), [true, true, false]);
+    env.clear();
+    tensor.is_strides_like(MemoryFormat::ChannelsLast);
+    assert!(!env.guards().is_empty(), "asked again");
+    Ok(())
+}
+
+#[test]
 fn geometry_can_become_symbolic_and_plain_again() -> Result<()> {
     let env = ShapeEnv::new();
     let n = env.size("n", 4);

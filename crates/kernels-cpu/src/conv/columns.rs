@@ -9,28 +9,28 @@ use crate::linalg::LinalgElement;
 
 /// Where the elements of columns lie: tap `t` at place `p` of a grid is the source's place `p · step + taps[t]`, and
 /// zero outside the source.
-pub(super) struct Columns<T> {
+pub(super) struct Columns<'a, T> {
     /// The first element of an image's channels.
     data: *const T,
     images: Images,
     grid: Spatial<usize>,
     step: Spatial<isize>,
-    taps: Vec<Spatial<isize>>,
+    taps: &'a [Spatial<isize>],
     /// Whether the grid is a channel of the source that lies in memory without gaps, but for the tap.
     is_plane: bool,
 }
 
 // SAFETY: an address, read while the tensor it belongs to is alive and not written.
-unsafe impl<T> Sync for Columns<T> {}
+unsafe impl<T> Sync for Columns<'_, T> {}
 
-impl<T: LinalgElement> Columns<T> {
+impl<'a, T: LinalgElement> Columns<'a, T> {
     pub(super) fn new(
         data: *const T,
         images: Images,
         grid: Spatial<usize>,
         step: Spatial<isize>,
-        taps: Vec<Spatial<isize>>,
-    ) -> Columns<T> {
+        taps: &'a [Spatial<isize>],
+    ) -> Columns<'a, T> {
         let is_plane = step == [1; 3] && grid == images.spatial && images.is_dense();
         Columns { data, images, grid, step, taps, is_plane }
     }

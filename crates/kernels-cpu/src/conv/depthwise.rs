@@ -1,7 +1,7 @@
 //! Convolutions with one input channel per group: too little depth for a matrix product, bound by memory.
 
-use c10::{Element, Result};
-use iter::parallel::{parallel_for, GRAIN_SIZE};
+use c10::{try_collect, try_filled, try_with_capacity, Element, Result};
+use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::columns::{Columns, Line};
 use super::forward::{Bias, Target};
@@ -26,12 +26,12 @@ tiered! {
 }
 
 /// One source channel of a plane of results: its columns (of one channel), and a factor per tap.
-struct Term<T: LinalgElement> {
-    columns: Columns<T>,
+struct Term<'a, T: LinalgElement> {
+    columns: Columns<'a, T>,
     factors: Vec<T::Sum>,
 }
 
-impl<T: LinalgElement> Term<T> {
+impl<T: LinalgElement> Term<'_, T> {
     /// Adds the places of a line to `sums`; `wide` has as much room.
     fn add_line(&self, z: usize, y: usize, sums: &mut [T::Sum], wide: &mut [T::Sum]) {
         for (tap, &factor) in self.factors.iter().enumerate() {
@@ -64,21 +64,21 @@ impl<T: LinalgElement> Term<T> {
 }
 
 /// Computes every plane of `target` as the sum of what `terms(image, channel)` gives, plus the bias.
-fn planes<T: LinalgElement>(
+fn planes<'a, T: LinalgElement>(
     target: Target<T>,
     bias: Option<Bias<T>>,
     cost: usize,
-    terms: &(dyn Fn(usize, usize) -> Vec<Term<T>> + Sync),
+    terms: &(dyn Fn(usize, usize) -> Result<Vec<Term<'a, T>>> + Sync),
 ) -> Result<()> {
     let [depth, height, width] = target.grid;
     let channels = target.images.channels;
-    let grain = (GRAIN_SIZE / (depth * height * width * cost).max(1)).max(1);
-    parallel_for(0, target.images.count * channels, grain, &|begin, end| {
+    let grain = (GRAIN_SIZE / (depth * height * width).saturating_mul(cost).max(1)).max(1);
+    parallel_for_result(0, target.images.count * channels, grain, &|begin, end| {
         let zero = <T::Sum as Element>::ZERO;
-        let (mut sums, mut wide) = (vec![zero; width], vec![zero; width]);
+        let (mut sums, mut wide) = (try_filled(zero, width)?, try_filled(zero, width)?);
         for plane in begin..end {
             let (image, channel) = (plane / channels, plane % channels);
-            let terms = terms(image, channel);
+            let terms = terms(image, channel)?;
             let start = bias.map_or(zero, |bias| bias.at(channel));
             for line in 0..depth * height {
                 sums.fill(start);
@@ -88,6 +88,7 @@ fn planes<T: LinalgElement>(
                 target.store(image, channel, line * width, &sums);
             }
         }
+        Ok(())
     })
 }
 
@@ -112,14 +113,15 @@ pub(super) fn depthwise<T: LinalgElement>(
     geometry: &Geometry,
 ) -> Result<()> {
     let (input, weight) = (Source(input), Source(weight));
-    let taps = Taps::all(geometry, &weights);
+    let taps = Taps::inside(geometry, &weights, images.spatial, target.grid)?;
     let per_group = target.images.channels / geometry.groups;
     planes(target, bias, taps.len(), &|image, channel| {
         let source = input.offset(images.offset(image, channel / per_group));
-        let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
-        taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors);
-        let columns = Columns::new(source, images, target.grid, geometry.stride, taps.places.clone());
-        vec![Term { columns, factors }]
+        let mut factors = try_filled(<T::Sum as Element>::ZERO, taps.len())?;
+        // SAFETY: weights of the tensor's only input channel.
+        unsafe { taps.gather(weight.offset(weights.offset(channel, 0)), 0, 0, &mut factors) };
+        let columns = Columns::new(source, images, target.grid, geometry.stride, &taps.places);
+        Ok(vec![Term { columns, factors }])
     })
 }
 
@@ -133,18 +135,17 @@ pub(super) fn depthwise_input_backward<T: LinalgElement>(
 ) -> Result<()> {
     let (grad, weight) = (Source(grad), Source(weight));
     let per_group = grads.channels / target.images.channels;
-    planes(target, None, taps.len() * per_group, &|image, channel| {
-        (channel * per_group..(channel + 1) * per_group)
-            .map(|output| {
-                let source = grad.offset(grads.offset(image, output));
-                let mut factors = vec![<T::Sum as Element>::ZERO; taps.len()];
-                taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors);
-                Term {
-                    columns: Columns::new(source, grads, target.grid, [1; 3], taps.places.clone()),
-                    factors,
-                }
-            })
-            .collect()
+    planes(target, None, taps.len().saturating_mul(per_group), &|image, channel| {
+        let mut terms = try_with_capacity(per_group)?;
+        for output in channel * per_group..(channel + 1) * per_group {
+            let source = grad.offset(grads.offset(image, output));
+            let columns = Columns::new(source, grads, target.grid, [1; 3], &taps.places);
+            let mut factors = try_filled(<T::Sum as Element>::ZERO, taps.len())?;
+            // SAFETY: as above.
+            unsafe { taps.gather(weight.offset(weights.offset(output, 0)), 0, 0, &mut factors) };
+            terms.push(Term { columns, factors });
+        }
+        Ok(terms)
     })
 }
 
@@ -173,17 +174,17 @@ pub(super) fn depthwise_weight_backward<T: LinalgElement>(
     geometry: &Geometry,
     taps: &Taps,
     output: usize,
-) -> Vec<T::Sum> {
+) -> Result<Vec<T::Sum>> {
     let zero = <T::Sum as Element>::ZERO;
     let channel = output / (grads.channels / geometry.groups);
     let [depth, height, width] = grads.spatial;
-    let mut sums = vec![[zero; LANES]; taps.len()];
-    let (mut upper, mut lower) = (vec![zero; width], vec![zero; width]);
+    let mut sums = try_filled([zero; LANES], taps.len())?;
+    let (mut upper, mut lower) = (try_filled(zero, width)?, try_filled(zero, width)?);
     for image in 0..grads.count {
         let gradient = grad.wrapping_offset(grads.offset(image, output));
-        let gradient = Columns::new(gradient, grads, grads.spatial, [1; 3], vec![[0; 3]]);
+        let gradient = Columns::new(gradient, grads, grads.spatial, [1; 3], &[[0; 3]]);
         let source = input.wrapping_offset(images.offset(image, channel));
-        let columns = Columns::new(source, images, grads.spatial, geometry.stride, taps.places.clone());
+        let columns = Columns::new(source, images, grads.spatial, geometry.stride, &taps.places);
         for line in 0..depth * height {
             gradient.row(0, line * width, &mut upper);
             for (tap, sums) in sums.iter_mut().enumerate() {
@@ -209,5 +210,5 @@ pub(super) fn depthwise_weight_backward<T: LinalgElement>(
             }
         }
     }
-    sums.into_iter().map(|lanes| lanes.into_iter().fold(zero, Accumulator::plus)).collect()
+    try_collect(sums.into_iter().map(|lanes| lanes.into_iter().fold(zero, Accumulator::plus)))
 }

@@ -1,7 +1,7 @@
 //! `_conv_forward`.
 
-use c10::{Element, Result, Tensor};
-use iter::parallel::parallel_for;
+use c10::{try_collect, try_filled, try_with_capacity, Element, Result, Tensor};
+use iter::parallel::parallel_for_result;
 
 use super::columns::Columns;
 use super::depthwise::depthwise;
@@ -80,31 +80,18 @@ fn forward<T: LinalgElement>(
     geometry: &Geometry,
 ) -> Result<()> {
     let (groups, outputs) = (geometry.groups, target.images);
-    let taps = Taps::all(geometry, &weights);
+    let taps = Taps::inside(geometry, &weights, images.spatial, outputs.spatial)?;
     let rows = outputs.channels / groups;
-    let depth = weights.channels * taps.len();
-    let packed: Vec<PackedRows<T::Sum>> = (0..groups)
-        .map(|group| {
-            let mut packed = PackedRows::new();
-            packed.pack(rows, depth, |row, p, line| {
-                let first = weight.wrapping_offset(weights.offset(group * rows + row, 0));
-                taps.gather(first, weights.channel_stride, p, line);
-            });
-            packed
-        })
-        .collect();
-    let columns: Vec<Columns<T>> = (0..outputs.count * groups)
-        .map(|index| {
-            let first = images.offset(index / groups, index % groups * weights.channels);
-            Columns::new(
-                input.wrapping_offset(first),
-                images,
-                outputs.spatial,
-                geometry.stride,
-                taps.places.clone(),
-            )
-        })
-        .collect();
+    let depth = weights.channels.saturating_mul(taps.len());
+    let packed = pack_groups(groups, rows, depth, |group, row, p, line| {
+        let first = weight.wrapping_offset(weights.offset(group * rows + row, 0));
+        // SAFETY: the input channels' weights, for the rows and the depth that are packed.
+        unsafe { taps.gather(first, weights.channel_stride, p, line) };
+    })?;
+    let columns = try_collect((0..outputs.count * groups).map(|index| {
+        let first = images.offset(index / groups, index % groups * weights.channels);
+        Columns::new(input.wrapping_offset(first), images, outputs.spatial, geometry.stride, &taps.places)
+    }))?;
     product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
         let channel = index % groups * rows + row;
         if let Some(bias) = &bias {
@@ -115,6 +102,22 @@ fn forward<T: LinalgElement>(
         }
         target.store(index / groups, channel, first, sums);
     })
+}
+
+/// The left operand of each group; `fill(group, row, p, line)` writes elements of a row from `p` on.
+pub(super) fn pack_groups<S: Panel>(
+    groups: usize,
+    rows: usize,
+    depth: usize,
+    fill: impl Fn(usize, usize, usize, &mut [S]),
+) -> Result<Vec<PackedRows<S>>> {
+    let mut all = try_with_capacity(groups)?;
+    for group in 0..groups {
+        let mut packed = PackedRows::new();
+        packed.pack(rows, depth, |row, p, line| fill(group, row, p, line))?;
+        all.push(packed);
+    }
+    Ok(all)
 }
 
 /// For each set of columns the product with its packed rows; `store(set, row, first place, sums)` takes the results.
@@ -132,10 +135,10 @@ pub(super) fn product<'a, T: LinalgElement>(
     let blocks = places.div_ceil(BLOCK);
     // Even blocks, so that the last is not much smaller.
     let block = places.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::kernel().nr).max(1);
-    let work = rows * depth.max(1) * block;
+    let work = rows.saturating_mul(depth.max(1)).saturating_mul(block);
     let grain = (iter::parallel::GRAIN_SIZE * 16 / work.max(1)).max(1);
-    parallel_for(0, columns.len() * blocks, grain, &|begin, end| {
-        let mut line = vec![<T::Sum as Element>::ZERO; block];
+    parallel_for_result(0, columns.len() * blocks, grain, &|begin, end| {
+        let mut line = try_filled(<T::Sum as Element>::ZERO, block)?;
         for index in begin..end {
             let (set, first) = (index / blocks, index % blocks * block);
             let count = block.min(places.saturating_sub(first));
@@ -148,8 +151,9 @@ pub(super) fn product<'a, T: LinalgElement>(
                 count,
                 &mut |buffer, row, depth| columns[set].pack(buffer, first, row, depth, line),
                 &mut |row, sums| store(set, row, first, sums),
-            );
+            )?;
         }
+        Ok(())
     })
 }
 
@@ -209,11 +213,13 @@ impl<T: LinalgElement> Target<T> {
     /// Writes zeros everywhere.
     pub(super) fn clear(&self) {
         let places = self.images.places();
-        let zeros = vec![<T::Sum as Element>::ZERO; places];
+        let zeros = [<T::Sum as Element>::ZERO; BLOCK];
         let whole = Target::whole(self.data, self.images);
         for image in 0..self.images.count {
             for channel in 0..self.images.channels {
-                whole.store(image, channel, 0, &zeros);
+                for first in (0..places).step_by(BLOCK) {
+                    whole.store(image, channel, first, &zeros[..BLOCK.min(places - first)]);
+                }
             }
         }
     }

@@ -5,16 +5,15 @@
 //! `r + padding − k·dilation` is divisible by the stride, and then `o = t + (r + padding − k·dilation) / stride`: a
 //! convolution with step 1 over the output's gradient. So nothing is scattered, and no product has zeros for terms.
 
-use c10::{Result, Tensor};
+use c10::{try_collect, try_with_capacity, Result, Tensor};
 
 use super::columns::Columns;
 use super::depthwise::depthwise_input_backward;
-use super::forward::{product, Target};
+use super::forward::{pack_groups, product, Target};
 use super::shape::{Geometry, Images, Spatial};
 use super::taps::Taps;
 use crate::address::{const_data_ptr, mutable_data_ptr};
 use crate::dispatch::dispatch;
-use crate::linalg::implicit::PackedRows;
 use crate::linalg::LinalgElement;
 use crate::registration::register;
 
@@ -42,14 +41,29 @@ fn conv_input_backward_kernel(
     })
 }
 
-/// The taps, and their offsets, of one remainder in one dimension.
-fn taps_of(geometry: &Geometry, d: usize, remainder: usize) -> Vec<(usize, isize)> {
-    (0..geometry.kernel[d])
-        .filter_map(|tap| {
-            let shift = remainder as isize + geometry.padding[d] - tap as isize * geometry.dilation[d];
-            (shift.rem_euclid(geometry.stride[d]) == 0).then(|| (tap, shift.div_euclid(geometry.stride[d])))
-        })
-        .collect()
+/// The taps, and their offsets `o − t`, of the `grid` places of one remainder in one dimension, for `outputs` places of
+/// the output.
+///
+/// Runs through the offsets that lead from some `t` to some `o` by a tap of the kernel, not through the taps: of an
+/// expanded kernel, which takes no memory, there may be any number that meet nothing.
+fn taps_of(
+    geometry: &Geometry,
+    d: usize,
+    remainder: usize,
+    grid: usize,
+    outputs: usize,
+) -> Result<Vec<(usize, isize)>> {
+    let [stride, dilation, kernel] = [geometry.stride[d], geometry.dilation[d], geometry.kernel[d] as isize];
+    let origin = remainder as isize + geometry.padding[d];
+    let reach = (kernel - 1) * dilation;
+    let last = (outputs as isize - 1).min(origin.div_euclid(stride));
+    let first = (1 - grid as isize).max(-(reach - origin).div_euclid(stride));
+    let mut taps = try_with_capacity((last + 1 - first).clamp(0, kernel) as usize)?;
+    taps.extend((first..=last).rev().filter_map(|offset| {
+        let distance = origin - offset * stride;
+        (distance % dilation == 0).then(|| ((distance / dilation) as usize, offset))
+    }));
+    Ok(taps)
 }
 
 fn backward<T: LinalgElement>(
@@ -67,47 +81,40 @@ fn backward<T: LinalgElement>(
     let of_each = |index: usize| -> Spatial<usize> {
         [index / remainders[2] / remainders[1], index / remainders[2] % remainders[1], index % remainders[2]]
     };
-    let taps_at = |start: Spatial<usize>| -> [Vec<(usize, isize)>; 3] {
-        std::array::from_fn(|d| taps_of(geometry, d, start[d]))
+    let grid_along = |d: usize, remainder: usize| (inputs.spatial[d] - remainder).div_ceil(steps[d]);
+    let taps_along = |d: usize| -> Result<Vec<Vec<(usize, isize)>>> {
+        let mut taps = try_with_capacity(remainders[d])?;
+        for remainder in 0..remainders[d] {
+            taps.push(taps_of(geometry, d, remainder, grid_along(d, remainder), grads.spatial[d])?);
+        }
+        Ok(taps)
     };
-    if (0..count).any(|index| taps_at(of_each(index)).iter().any(Vec::is_empty)) {
+    let along = [taps_along(0)?, taps_along(1)?, taps_along(2)?];
+    if along.iter().flatten().any(Vec::is_empty) {
         target.clear();
     }
     for index in 0..count {
         let start = of_each(index);
-        let [along_z, along_y, along_x] = &taps_at(start);
-        let taps = along_z.iter().flat_map(|&(z, shift_z)| {
-            along_y.iter().flat_map(move |&(y, shift_y)| {
-                along_x.iter().map(move |&(x, shift_x)| ([z, y, x], [shift_z, shift_y, shift_x]))
-            })
-        });
-        let taps = Taps::of(&weights, taps);
+        let taps = Taps::of(&weights, std::array::from_fn(|d| &along[d][start[d]][..]))?;
         if taps.len() == 0 {
             continue;
         }
-        let grid = std::array::from_fn(|d| (inputs.spatial[d] - start[d]).div_ceil(steps[d]));
+        let grid = std::array::from_fn(|d| grid_along(d, start[d]));
         let target = Target { grid, start, ..target };
         if groups > 1 && rows == 1 {
             depthwise_input_backward((grad, grads), (weight, weights), target, &taps)?;
             continue;
         }
-        let depth = grad_channels * taps.len();
-        let packed: Vec<PackedRows<T::Sum>> = (0..groups)
-            .map(|group| {
-                let mut packed = PackedRows::new();
-                packed.pack(rows, depth, |row, p, line| {
-                    let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
-                    taps.gather(first, weights.image_stride, p, line);
-                });
-                packed
-            })
-            .collect();
-        let columns: Vec<Columns<T>> = (0..inputs.count * groups)
-            .map(|index| {
-                let first = grads.offset(index / groups, index % groups * grad_channels);
-                Columns::new(grad.wrapping_offset(first), grads, grid, [1; 3], taps.places.clone())
-            })
-            .collect();
+        let depth = grad_channels.saturating_mul(taps.len());
+        let packed = pack_groups(groups, rows, depth, |group, row, p, line| {
+            let first = weight.wrapping_offset(weights.offset(group * grad_channels, row));
+            // SAFETY: the output channels' weights, for the rows and the depth that are packed.
+            unsafe { taps.gather(first, weights.image_stride, p, line) };
+        })?;
+        let columns = try_collect((0..inputs.count * groups).map(|index| {
+            let first = grads.offset(index / groups, index % groups * grad_channels);
+            Columns::new(grad.wrapping_offset(first), grads, grid, [1; 3], &taps.places)
+        }))?;
         product(&columns, rows, depth, |index| &packed[index % groups], &|index, row, first, sums| {
             target.store(index / groups, index % groups * rows + row, first, sums);
         })?;

@@ -96,9 +96,67 @@ impl Geometry {
         Ok(Geometry { kernel, stride, padding: wide(padding, 0), dilation, groups: groups as usize })
     }
 
-    /// Every tap of the kernel, in the order of the weight's elements.
-    pub(super) fn taps(&self) -> impl Iterator<Item = Spatial<usize>> + '_ {
-        let [depth, height, width] = self.kernel;
-        (0..depth).flat_map(move |z| (0..height).flat_map(move |y| (0..width).map(move |x| [z, y, x])))
+    /// Along dimension `d` the taps that fall inside `input` places for some of `output` places, in order.
+    ///
+    /// Tap `k` of output place `o` looks at `o·stride + k·dilation − padding`: for each `o` those inside are a range,
+    /// which moves up as `o` goes down. So the work is that of the output and of what is given, however large the
+    /// kernel is.
+    pub(super) fn taps_inside(&self, d: usize, input: usize, output: usize) -> impl Iterator<Item = usize> {
+        let [stride, padding, dilation] = [self.stride[d], self.padding[d], self.dilation[d]];
+        let (kernel, input) = (self.kernel[d], input as isize);
+        // The first place at or past `place` that a tap of an output place which begins at `start` looks at.
+        let first_from = move |place: isize, start: isize| -> usize {
+            usize::try_from(place - start).unwrap_or(0).div_ceil(dilation as usize)
+        };
+        let mut given = 0;
+        (0..output as isize)
+            .rev()
+            .map_while(move |o| {
+                (given < kernel).then(|| {
+                    let start = o * stride - padding;
+                    let end = first_from(input, start).min(kernel);
+                    let first = first_from(0, start).clamp(given, end.max(given));
+                    given = given.max(end);
+                    first..end
+                })
+            })
+            .flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn taps_inside_are_those_that_meet_the_input() {
+        let cases = (0..5_usize).flat_map(|kernel| (1..4).map(move |stride| (kernel, stride)));
+        for (kernel, stride) in cases {
+            for (padding, dilation) in
+                (0..7).flat_map(|padding| (1..4).map(move |dilation| (padding, dilation)))
+            {
+                for (input, output) in
+                    (0..4_usize).flat_map(|input| (0..5).map(move |output| (input, output)))
+                {
+                    let geometry =
+                        Geometry::new([1, 1, kernel], &[stride], &[padding], &[dilation], 1).unwrap();
+                    let meets = |tap: usize| {
+                        (0..output as i64).any(|o| {
+                            (0..input as i64).contains(&(o * stride + tap as i64 * dilation - padding))
+                        })
+                    };
+                    let expected: Vec<usize> = (0..kernel).filter(|&tap| meets(tap)).collect();
+                    let found: Vec<usize> = geometry.taps_inside(2, input, output).collect();
+                    assert_eq!(found, expected, "{kernel} {stride} {padding} {dilation} {input} {output}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_huge_kernel_over_a_small_input_has_few_taps_inside() {
+        let geometry = Geometry::new([1, 1, 1 << 60], &[1 << 58], &[1 << 59], &[1], 1).unwrap();
+        let found: Vec<usize> = geometry.taps_inside(2, 2, 1).collect();
+        assert_eq!(found, [1 << 59, (1 << 59) + 1]);
     }
 }

@@ -4,12 +4,13 @@
 //! transposed columns of the image, summed over the images. Blocks of columns run in parallel; if there are few, so
 //! do parts of the batch, whose sums are then added in order.
 
-use c10::{Element, Result, Tensor};
-use iter::parallel::parallel_for;
+use c10::{try_collect, try_filled, try_from_fn, try_with_capacity, Element, Result, Tensor};
+use iter::parallel::parallel_for_result;
 use parking_lot::Mutex;
 
 use super::columns::Columns;
 use super::depthwise::depthwise_weight_backward;
+use super::forward::Target;
 use super::shape::{Geometry, Images};
 use super::taps::Taps;
 use crate::address::{const_data_ptr, mutable_data_ptr};
@@ -48,12 +49,16 @@ fn conv_weight_backward_kernel(
             grads,
             input: const_data_ptr::<T>(input)?,
             images,
-            taps: Taps::all(&geometry, &weights),
+            taps: Taps::inside(&geometry, &weights, images.spatial, grads.spatial)?,
             geometry: &geometry,
             rows: grads.channels / geometry.groups,
             channels: weights.channels,
         };
         let result = Weights { data: mutable_data_ptr::<T>(&outs[0])?, weights };
+        if sources.taps.len() < weights.places() {
+            // Nothing arrives at the other taps.
+            Target::whole(result.data, weights).clear();
+        }
         if geometry.groups > 1 && weights.channels == 1 {
             by_channel(&sources, &result)
         } else {
@@ -78,11 +83,12 @@ impl<T: LinalgElement> Weights<T> {
 }
 
 fn by_channel<T: LinalgElement>(sources: &Sources<'_, T>, result: &Weights<T>) -> Result<()> {
-    let sums: Vec<Mutex<Vec<T::Sum>>> = (0..sources.grads.channels).map(|_| Mutex::new(Vec::new())).collect();
-    parallel_for(0, sums.len(), 1, &|begin, end| {
+    let sums = try_from_fn(sources.grads.channels, || Mutex::new(Vec::new()))?;
+    parallel_for_result(0, sums.len(), 1, &|begin, end| {
         for (output, sums) in (begin..end).zip(&sums[begin..end]) {
-            *sums.lock() = sources.sum_of_channel(output);
+            *sums.lock() = sources.sum_of_channel(output)?;
         }
+        Ok(())
     })?;
     for (output, sums) in sums.into_iter().enumerate() {
         for (column, sum) in sums.into_inner().into_iter().enumerate() {
@@ -102,28 +108,28 @@ struct Piece {
 
 fn by_block<T: LinalgElement>(sources: &Sources<'_, T>, result: &Weights<T>) -> Result<()> {
     let (groups, rows, images) = (sources.geometry.groups, sources.rows, sources.images.count);
-    let cols = sources.channels * sources.taps.len();
+    let cols = sources.channels.saturating_mul(sources.taps.len());
     let blocks = cols.div_ceil(BLOCK);
     let block = cols.div_ceil(blocks.max(1)).next_multiple_of(<T::Sum as Panel>::kernel().nr).max(1);
     let parts = if groups * blocks >= PIECES { 1 } else { images.clamp(1, PIECES) };
-    let pieces: Vec<Piece> = (0..groups * blocks)
-        .flat_map(|index| {
-            let (group, first) = (index / blocks, index % blocks * block);
-            (0..parts).map(move |part| Piece {
-                group,
-                first,
-                count: block.min(cols.saturating_sub(first)),
-                images: images * part / parts..images * (part + 1) / parts,
-            })
+    let mut pieces = try_with_capacity((groups * blocks).saturating_mul(parts))?;
+    pieces.extend((0..groups * blocks).flat_map(|index| {
+        let (group, first) = (index / blocks, index % blocks * block);
+        (0..parts).map(move |part| Piece {
+            group,
+            first,
+            count: block.min(cols.saturating_sub(first)),
+            images: images * part / parts..images * (part + 1) / parts,
         })
-        .collect();
-    let sums: Vec<Mutex<Vec<T::Sum>>> = pieces.iter().map(|_| Mutex::new(Vec::new())).collect();
-    parallel_for(0, pieces.len(), 1, &|begin, end| {
+    }));
+    let sums = try_from_fn(pieces.len(), || Mutex::new(Vec::new()))?;
+    parallel_for_result(0, pieces.len(), 1, &|begin, end| {
         for (piece, sums) in pieces[begin..end].iter().zip(&sums[begin..end]) {
-            *sums.lock() = sources.sum(piece);
+            *sums.lock() = sources.sum(piece)?;
         }
+        Ok(())
     })?;
-    let sums: Vec<Vec<T::Sum>> = sums.into_iter().map(Mutex::into_inner).collect();
+    let sums: Vec<Vec<T::Sum>> = try_collect(sums.into_iter().map(Mutex::into_inner))?;
     for (pieces, sums) in pieces.chunks(parts).zip(sums.chunks(parts)) {
         let piece = &pieces[0];
         for row in 0..rows {
@@ -155,32 +161,27 @@ unsafe impl<T> Sync for Sources<'_, T> {}
 
 impl<T: LinalgElement> Sources<'_, T> {
     /// See [`depthwise_weight_backward`].
-    fn sum_of_channel(&self, output: usize) -> Vec<T::Sum> {
+    fn sum_of_channel(&self, output: usize) -> Result<Vec<T::Sum>> {
         let (grad, input) = ((self.grad, self.grads), (self.input, self.images));
         depthwise_weight_backward(grad, input, self.geometry, &self.taps, output)
     }
 
     /// The sum over a piece's images, one after the other, row by row.
-    fn sum(&self, piece: &Piece) -> Vec<T::Sum> {
+    fn sum(&self, piece: &Piece) -> Result<Vec<T::Sum>> {
         let zero = <T::Sum as Element>::ZERO;
         let nr = <T::Sum as Panel>::kernel().nr;
         let (rows, count) = (self.rows, piece.count);
         let places = self.grads.places();
-        let mut total = vec![zero; rows * count];
+        let mut total = try_filled(zero, rows.saturating_mul(count))?;
         let mut packed = PackedRows::new();
-        let mut lines = vec![zero; nr * KC];
+        let mut lines = try_filled(zero, nr * KC)?;
         for image in piece.images.clone() {
             let first = self.grad.wrapping_offset(self.grads.offset(image, piece.group * rows));
-            let gradient = Columns::new(first, self.grads, self.grads.spatial, [1; 3], vec![[0; 3]]);
-            packed.pack(rows, places, |row, place, line| gradient.row(row, place, line));
+            let gradient = Columns::new(first, self.grads, self.grads.spatial, [1; 3], &[[0; 3]]);
+            packed.pack(rows, places, |row, place, line| gradient.row(row, place, line))?;
             let first = self.input.wrapping_offset(self.images.offset(image, piece.group * self.channels));
-            let columns = Columns::new(
-                first,
-                self.images,
-                self.grads.spatial,
-                self.geometry.stride,
-                self.taps.places.clone(),
-            );
+            let columns =
+                Columns::new(first, self.images, self.grads.spatial, self.geometry.stride, &self.taps.places);
             multiply_block(
                 &packed,
                 count,
@@ -204,9 +205,9 @@ impl<T: LinalgElement> Sources<'_, T> {
                         *total = total.plus(sum);
                     }
                 },
-            );
+            )?;
         }
-        total
+        Ok(total)
     }
 }
 

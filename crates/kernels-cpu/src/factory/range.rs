@@ -63,7 +63,10 @@ tiered! { memory_bound:
 }
 
 /// Fills `out[begin..end]` with a progression, on several threads.
-fn fill<P: Progression, T: Element>(
+///
+/// # Safety
+/// `end` elements must lie there that nobody else uses.
+unsafe fn fill<P: Progression, T: Element>(
     out: Address,
     begin: usize,
     end: usize,
@@ -74,7 +77,7 @@ fn fill<P: Progression, T: Element>(
 ) -> Result<()> {
     parallel::parallel_for(begin, end, parallel::GRAIN_SIZE, &|from, to| {
         let piece = out.offset((from * std::mem::size_of::<T>()) as i64);
-        // SAFETY: the output is dense and has `end` elements; pieces are disjoint.
+        // SAFETY: the caller's promise; pieces are disjoint.
         let piece = unsafe { piece.slice_mut::<T>(to - from) };
         progression::<P, T>(piece, start, step, index(from), stride);
     })
@@ -95,12 +98,15 @@ fn arange_kernel(start: &Scalar, step: &Scalar, outs: &[Tensor]) -> Result<()> {
     let address = Address(out.data_ptr());
     dispatch!(out.dtype(), "arange_kernel", ALL_AND_HALF + BAREBONES_UNSIGNED, |T| {
         let index = |i: usize| i as i64;
-        if T::KIND != ElementKind::Floating {
-            fill::<i64, T>(address, 0, n, start.to_i64()?, step.to_i64()?, index, 1)
-        } else if std::mem::size_of::<T>() == 2 {
-            fill::<f32, T>(address, 0, n, start.to::<f32>()?, step.to::<f32>()?, index, 1)
-        } else {
-            fill::<f64, T>(address, 0, n, start.to_f64()?, step.to_f64()?, index, 1)
+        // SAFETY: a dense output of `n` elements of this dtype.
+        unsafe {
+            if T::KIND != ElementKind::Floating {
+                fill::<i64, T>(address, 0, n, start.to_i64()?, step.to_i64()?, index, 1)
+            } else if std::mem::size_of::<T>() == 2 {
+                fill::<f32, T>(address, 0, n, start.to::<f32>()?, step.to::<f32>()?, index, 1)
+            } else {
+                fill::<f64, T>(address, 0, n, start.to_f64()?, step.to_f64()?, index, 1)
+            }
         }
     })
 }
@@ -119,23 +125,28 @@ fn linspace_kernel(start: &Scalar, end: &Scalar, steps: i64, outs: &[Tensor]) ->
             (ElementKind::Complex, _) => {
                 let (start, end) = (start.to_complex(), end.to_complex());
                 let step = (end - start) / (n.max(2) - 1) as f64;
-                halves::<Complex<f64>, T>(address, n, start, end, step, -step)
+                // SAFETY: a dense output of `n` elements of this dtype.
+                unsafe { halves::<Complex<f64>, T>(address, n, start, end, step, -step) }
             }
             (ElementKind::Floating, 2 | 4) => {
                 let (start, end) = (Element::to_f32(start), Element::to_f32(end));
                 let step = (end - start) / (n.max(2) - 1) as f32;
-                halves::<f32, T>(address, n, start, end, step, -step)
+                // SAFETY: as above.
+                unsafe { halves::<f32, T>(address, n, start, end, step, -step) }
             }
             _ => {
                 let (start, end) = (Element::to_f64(start), Element::to_f64(end));
                 let step = (end - start) / (n.max(2) - 1) as f64;
-                halves::<f64, T>(address, n, start, end, step, -step)
+                // SAFETY: as above.
+                unsafe { halves::<f64, T>(address, n, start, end, step, -step) }
             }
         }
     })
 }
 
-fn halves<P: Progression, T: Element>(
+/// # Safety
+/// As for [`fill`], of `n` elements.
+unsafe fn halves<P: Progression, T: Element>(
     out: Address,
     n: usize,
     start: P,
@@ -143,9 +154,12 @@ fn halves<P: Progression, T: Element>(
     step: P,
     back: P,
 ) -> Result<()> {
-    if n == 1 {
-        return fill::<P, T>(out, 0, 1, start, step, |_| 0, 1);
+    // SAFETY: the caller's promise.
+    unsafe {
+        if n == 1 {
+            return fill::<P, T>(out, 0, 1, start, step, |_| 0, 1);
+        }
+        fill::<P, T>(out, 0, n / 2, start, step, |i| i as i64, 1)?;
+        fill::<P, T>(out, n / 2, n, end, back, |i| (n - 1 - i) as i64, -1)
     }
-    fill::<P, T>(out, 0, n / 2, start, step, |i| i as i64, 1)?;
-    fill::<P, T>(out, n / 2, n, end, back, |i| (n - 1 - i) as i64, -1)
 }

@@ -41,11 +41,14 @@ impl Indexer<'_> {
 
     /// The offset that the indices at `pointers` (each moved by `i` of its stride) make; `None` if one is out of
     /// bounds.
+    ///
+    /// # Safety
+    /// An element of an index tensor, which is int64, must lie at each of these.
     #[inline]
-    fn offset(&self, pointers: &[*mut u8], pointer_strides: &[i64], i: i64) -> Option<i64> {
+    unsafe fn offset(&self, pointers: &[*mut u8], pointer_strides: &[i64], i: i64) -> Option<i64> {
         let mut offset = 0;
         for (dim, (&pointer, &stride)) in pointers.iter().zip(pointer_strides).enumerate() {
-            // SAFETY: an element of an index tensor, which is int64.
+            // SAFETY: the caller's promise.
             let index = unsafe { Address(pointer).offset(i * stride).read::<i64>() };
             let size = self.sizes[dim];
             let wrapped = if index < 0 { index.wrapping_add(size) } else { index };
@@ -61,8 +64,11 @@ impl Indexer<'_> {
 
 /// One row of a walk whose operand `indexed` is looked up: calls `f(indexed, other, indexed stride, other stride, n)`
 /// for runs with one offset, checking every index first.
+///
+/// # Safety
+/// `n` elements of the plan's operands must lie at `data`.
 #[inline(always)]
-fn row(
+unsafe fn row(
     indexer: &Indexer<'_>,
     data: &[*mut u8],
     strides: &[i64],
@@ -76,7 +82,8 @@ fn row(
     let (pointers, pointer_strides) = (&data[DATA..], &strides[DATA..]);
     let other = 1 - indexed;
     if pointer_strides.iter().all(|&stride| stride == 0) {
-        if let Some(offset) = indexer.offset(pointers, pointer_strides, 0) {
+        // SAFETY: the caller's promise.
+        if let Some(offset) = unsafe { indexer.offset(pointers, pointer_strides, 0) } {
             f(
                 Address(data[indexed]).offset(offset),
                 Address(data[other]),
@@ -88,7 +95,8 @@ fn row(
         return;
     }
     for i in 0..n as i64 {
-        let Some(offset) = indexer.offset(pointers, pointer_strides, i) else { return };
+        // SAFETY: the caller's promise.
+        let Some(offset) = (unsafe { indexer.offset(pointers, pointer_strides, i) }) else { return };
         let at = |arg: usize| Address(data[arg]).offset(i * strides[arg]);
         f(at(indexed).offset(offset), at(other), 0, 0, 1);
     }
@@ -101,7 +109,7 @@ fn index_kernel(plan: &IndexPlan, _outs: &[Tensor]) -> Result<()> {
         ($W:ty) => {
             plan.iter.for_each(
                 &|data, strides, n| {
-                    row(&indexer, data, strides, n, 1, |from, to, from_stride, to_stride, n| {
+                    let copy = |from: Address, to: Address, from_stride, to_stride, n| {
                         // SAFETY: elements of the operands: the indices were checked against the sizes.
                         unsafe {
                             if n == 1 {
@@ -110,7 +118,9 @@ fn index_kernel(plan: &IndexPlan, _outs: &[Tensor]) -> Result<()> {
                                 copy_row(size, from.0, from_stride, to.0, to_stride, n);
                             }
                         }
-                    });
+                    };
+                    // SAFETY: a row of the plan's operands.
+                    unsafe { row(&indexer, data, strides, n, 1, copy) };
                 },
                 parallel::GRAIN_SIZE / 2,
             )?
@@ -135,7 +145,7 @@ fn index_put_kernel(plan: &IndexPlan, accumulate: bool, _outs: &[Tensor]) -> Res
         dispatch_dtypes!(plan.iter.dtype(0), "index_put_kernel", EVERY, |T| {
             plan.iter.serial_for_each(
                 &mut |data, strides, n| {
-                    row(&indexer, data, strides, n, 0, |to, from, to_stride, from_stride, n| {
+                    let add = |to: Address, from: Address, to_stride, from_stride, n| {
                         for i in 0..n as i64 {
                             let to = to.offset(i * to_stride);
                             // SAFETY: elements of the operands, of this dtype: the indices were checked.
@@ -145,7 +155,9 @@ fn index_put_kernel(plan: &IndexPlan, accumulate: bool, _outs: &[Tensor]) -> Res
                                 to.write(sum.store());
                             }
                         }
-                    });
+                    };
+                    // SAFETY: a row of the plan's operands.
+                    unsafe { row(&indexer, data, strides, n, 0, add) };
                 },
                 0..numel,
             );
@@ -153,10 +165,12 @@ fn index_put_kernel(plan: &IndexPlan, accumulate: bool, _outs: &[Tensor]) -> Res
     } else {
         plan.iter.serial_for_each(
             &mut |data, strides, n| {
-                row(&indexer, data, strides, n, 0, |to, from, to_stride, from_stride, n| {
+                let copy = |to: Address, from: Address, to_stride, from_stride, n| {
                     // SAFETY: elements of the operands: the indices were checked against the sizes.
                     unsafe { copy_row(size, from.0, from_stride, to.0, to_stride, n) };
-                });
+                };
+                // SAFETY: a row of the plan's operands.
+                unsafe { row(&indexer, data, strides, n, 0, copy) };
             },
             0..numel,
         );

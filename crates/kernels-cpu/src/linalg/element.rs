@@ -4,13 +4,14 @@ use c10::{BFloat16, Element, Half};
 use half::slice::HalfFloatSliceExt;
 use num_complex::Complex;
 
+use super::scratch::PlainNumber;
 use super::tile::Panel;
 use crate::map::Stored;
 use crate::vec::math::Arith;
 use crate::vec::tiered;
 
 /// A type that products are summed in.
-pub(crate) trait Accumulator: Stored<Raw = Self> {
+pub(crate) trait Accumulator: Stored<Raw = Self> + PlainNumber {
     /// `self * b + c`, with one rounding where the tier has the instruction.
     fn mul_add<A: Arith>(self, b: Self, c: Self) -> Self;
     /// Sum.

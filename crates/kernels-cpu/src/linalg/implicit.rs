@@ -3,8 +3,10 @@
 //! It makes a convolution's columns out of an image that never exists as a matrix. A sum takes its terms in the order
 //! of the depth, whatever the blocks around it.
 
+use c10::{try_filled, try_reserve, Result};
+
 use super::blocked::KC;
-use super::scratch::with_scratch;
+use super::scratch::try_with_scratch;
 use super::tile::{Panel, Tile};
 
 /// The left operand, packed.
@@ -21,13 +23,20 @@ impl<T: Panel> PackedRows<T> {
     }
 
     /// Packs `rows × depth` elements, keeping the memory; `fill(row, p, line)` writes those of a row from `p` on.
-    pub(crate) fn pack(&mut self, rows: usize, depth: usize, fill: impl Fn(usize, usize, &mut [T])) {
+    pub(crate) fn pack(
+        &mut self,
+        rows: usize,
+        depth: usize,
+        fill: impl Fn(usize, usize, &mut [T]),
+    ) -> Result<()> {
         let mr = T::kernel().mr;
         let panels = rows.div_ceil(mr);
         (self.rows, self.depth) = (rows, depth);
+        let len = (panels * mr).saturating_mul(depth);
         self.data.clear();
-        self.data.resize(panels * mr * depth, T::ZERO);
-        let mut line = vec![T::ZERO; KC.min(depth)];
+        try_reserve(&mut self.data, len)?;
+        self.data.resize(len, T::ZERO);
+        let mut line = try_filled(T::ZERO, KC.min(depth))?;
         for begin in (0..depth).step_by(KC) {
             let line = &mut line[..KC.min(depth - begin)];
             let block = &mut self.data[begin * panels * mr..][..panels * mr * line.len()];
@@ -39,6 +48,7 @@ impl<T: Panel> PackedRows<T> {
                 }
             }
         }
+        Ok(())
     }
 
     /// The panel of rows `panel * mr..` for a block of the depth.
@@ -58,15 +68,15 @@ pub(crate) fn multiply_block<T: Panel>(
     cols: usize,
     pack: &mut dyn FnMut(&mut [T], usize, usize),
     store: &mut dyn FnMut(usize, &mut [T]),
-) {
+) -> Result<()> {
     let kernel = T::kernel();
     let (mr, nr) = (kernel.mr, kernel.nr);
     let panels_a = a.rows.div_ceil(mr);
     let panels_b = cols.div_ceil(nr);
     let ld = panels_b * nr;
-    let sums_len = a.rows * ld;
+    let sums_len = a.rows.saturating_mul(ld);
     let packed_len = KC.min(a.depth) * ld;
-    with_scratch::<T, _>(sums_len + packed_len, |scratch| {
+    try_with_scratch::<T, _>(sums_len.saturating_add(packed_len), |scratch| {
         let (sums, packed) = scratch.split_at_mut(sums_len);
         if a.depth == 0 {
             sums.fill(T::ZERO);
@@ -102,5 +112,5 @@ pub(crate) fn multiply_block<T: Panel>(
         for row in 0..a.rows {
             store(row, &mut sums[row * ld..row * ld + cols]);
         }
-    });
+    })
 }

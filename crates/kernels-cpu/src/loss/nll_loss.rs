@@ -157,8 +157,7 @@ fn each<T: Stored<Raw = T>>(samples: Samples, weight: Option<Vector>, out: Vecto
 
 /// The sum of losses and the sum of weights, both kept in double precision: the same for any number of threads.
 fn reduce<T: Stored<Raw = T>>(samples: Samples, weight: Option<Vector>) -> Result<(f64, f64)> {
-    let partial: Vec<Mutex<(f64, f64)>> =
-        (0..samples.count.div_ceil(PIECE)).map(|_| Mutex::new((0.0, 0.0))).collect();
+    let partial = c10::try_from_fn(samples.count.div_ceil(PIECE), || Mutex::new((0.0, 0.0)))?;
     parallel_for_result(0, samples.count, PIECE, &|begin, end| {
         let (mut sum, mut total) = (0.0, 0.0);
         for i in begin..end {

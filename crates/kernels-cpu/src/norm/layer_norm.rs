@@ -1,8 +1,10 @@
 //! `native_layer_norm`.
 
-use c10::{compute_contiguous_strides, BFloat16, Element, Half, Result, ScalarType, Tensor};
+use c10::{
+    compute_contiguous_strides, try_collect, try_filled, BFloat16, Element, Half, Result, ScalarType, Tensor,
+};
 use half::slice::HalfFloatSliceExt;
-use iter::parallel::{parallel_for, GRAIN_SIZE};
+use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
@@ -162,7 +164,8 @@ fn widened<T: Normalized>(parameter: Option<&Tensor>, n: usize) -> Result<Option
         if parameter.dtype() == wanted { parameter.clone() } else { iter::to_dtype(parameter, wanted)? };
     let parameter = dense(&parameter)?;
     // SAFETY: a contiguous tensor of the normalized shape, of this dtype.
-    Ok(Some(unsafe { Address(parameter.data_ptr()).slice::<T::Compute>(n) }.to_vec()))
+    let values = unsafe { Address(parameter.data_ptr()).slice::<T::Compute>(n) };
+    try_collect(values.iter().copied()).map(Some)
 }
 
 /// `outs`: the result in the input's dtype, and mean and reciprocal standard deviation per row.
@@ -216,9 +219,9 @@ fn normalize_rows<T: Normalized>(
     let inverse_n = T::Compute::from_f64(1.0 / n as f64);
     let eps = T::Compute::from_f64(eps);
     let narrow = T::SCALAR_TYPE != T::Compute::SCALAR_TYPE;
-    parallel_for(0, rows, (GRAIN_SIZE / 4 / n.max(1)).max(1), &|begin, end| {
+    parallel_for_result(0, rows, (GRAIN_SIZE / 4 / n.max(1)).max(1), &|begin, end| {
         let zero = T::Compute::ZERO;
-        let mut wide = vec![zero; if narrow { 2 * n } else { 0 }];
+        let mut wide = try_filled(zero, if narrow { 2 * n } else { 0 })?;
         for row in begin..end {
             let at = row as i64;
             // SAFETY: row `row` of contiguous tensors of `rows` rows of `n` elements; each row belongs to one piece.
@@ -250,6 +253,7 @@ fn normalize_rows<T: Normalized>(
                 rstd.offset(at * compute_size).write(deviation);
             }
         }
+        Ok(())
     })
 }
 

@@ -81,7 +81,7 @@ fn abs_kernel(iter: &TensorIterator) -> Result<()> {
         ScalarType::ComplexDouble => return unary(iter, 8, |z: Complex<f64>| z.re.hypot(z.im)),
         _ => {}
     }
-    dispatch!(compute_dtype(iter.dtype(1)), "abs_kernel", ALL_AND_BOOL, |T| {
+    dispatch!(compute_dtype(iter.dtype(1)), "abs_cpu", ALL, |T| {
         unary::<T, T>(iter, 1, |a: T| Signed::abs(a))
     })
 }

@@ -4,8 +4,8 @@
 //! Where rows are dense, windows are run through one tap at a time for a whole row of outputs, which vectorizes;
 //! where channels are dense, one tap at a time for all channels.
 
-use c10::{check, Result, Tensor};
-use iter::parallel::{parallel_for, GRAIN_SIZE};
+use c10::{check, try_collect, try_filled, Result, Tensor};
+use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::element::{gather_plane, pointer, Compared, Planes, Pooled};
 use crate::address::{const_data_ptr, mutable_data_ptr, Address};
@@ -156,60 +156,66 @@ fn by_plane<T: Pooled>(
     let (out_height, out_width) = (out_planes.height, out_planes.width);
     let taps = down.kernel.saturating_mul(across.kernel);
     let work = area.max((out_height * out_width).saturating_mul(taps));
-    parallel_for(0, planes.images * planes.channels, (GRAIN_SIZE / work.max(1)).max(1), &|begin, end| {
-        let direct = T::ITSELF && planes.is_dense_plane();
-        let mut copy = vec![T::Compute::LOWEST; if direct { 0 } else { area }];
-        let mut values = vec![T::Compute::LOWEST; out_width];
-        let mut places = vec![0i32; out_width];
-        let mut narrow = vec![T::default(); out_width];
-        let firsts: Vec<i32> = (0..out_width).map(|o| across.taps(o).1 as i32).collect();
-        for index in begin..end {
-            let (image, channel) = (index / planes.channels, index % planes.channels);
-            let plane: &[T::Compute] = if direct {
-                let first = pointer::<T::Compute>(input, planes.offset(image, channel, 0, 0));
-                // SAFETY: a dense plane of the input; `T` is `T::Compute`.
-                unsafe { std::slice::from_raw_parts(first, area) }
-            } else {
-                // SAFETY: the input, as `planes` describes it.
-                unsafe { gather_plane::<T>(pointer(input, 0), &planes, image, channel, &mut copy) };
-                &copy
-            };
-            for y in 0..out_height {
-                let (taps, first_row) = down.taps(y);
-                values.fill(T::Compute::LOWEST);
-                for (place, &first) in places.iter_mut().zip(&firsts) {
-                    *place = (first_row * planes.width) as i32 + first;
-                }
-                for tap in taps {
-                    let row = down.position(y, tap) * planes.width;
-                    for tap in across.reached(out_width) {
-                        let some = across.outputs(tap, out_width);
-                        if some.is_empty() {
-                            continue;
-                        }
-                        let at = row + across.position(some.start, tap);
-                        tap_row(
-                            &mut values[some.clone()],
-                            &mut places[some],
-                            &plane[at..row + planes.width],
-                            across.stride,
-                            at as i32,
-                        );
+    parallel_for_result(
+        0,
+        planes.images * planes.channels,
+        (GRAIN_SIZE / work.max(1)).max(1),
+        &|begin, end| {
+            let direct = T::ITSELF && planes.is_dense_plane();
+            let mut copy = try_filled(T::Compute::LOWEST, if direct { 0 } else { area })?;
+            let mut values = try_filled(T::Compute::LOWEST, out_width)?;
+            let mut places = try_filled(0i32, out_width)?;
+            let mut narrow = try_filled(T::default(), out_width)?;
+            let firsts = try_collect((0..out_width).map(|o| across.taps(o).1 as i32))?;
+            for index in begin..end {
+                let (image, channel) = (index / planes.channels, index % planes.channels);
+                let plane: &[T::Compute] = if direct {
+                    let first = pointer::<T::Compute>(input, planes.offset(image, channel, 0, 0));
+                    // SAFETY: a dense plane of the input; `T` is `T::Compute`.
+                    unsafe { std::slice::from_raw_parts(first, area) }
+                } else {
+                    // SAFETY: the input, as `planes` describes it.
+                    unsafe { gather_plane::<T>(pointer(input, 0), &planes, image, channel, &mut copy) };
+                    &copy
+                };
+                for y in 0..out_height {
+                    let (taps, first_row) = down.taps(y);
+                    values.fill(T::Compute::LOWEST);
+                    for (place, &first) in places.iter_mut().zip(&firsts) {
+                        *place = (first_row * planes.width) as i32 + first;
                     }
-                }
-                T::narrow(&values, &mut narrow);
-                for x in 0..out_width {
-                    let to = pointer::<T>(out, out_planes.offset(image, channel, y, x));
-                    let index = pointer::<i64>(indices, index_planes.offset(image, channel, y, x));
-                    // SAFETY: an element of each output; each plane belongs to one piece.
-                    unsafe {
-                        *to = narrow[x];
-                        *index = i64::from(places[x]);
+                    for tap in taps {
+                        let row = down.position(y, tap) * planes.width;
+                        for tap in across.reached(out_width) {
+                            let some = across.outputs(tap, out_width);
+                            if some.is_empty() {
+                                continue;
+                            }
+                            let at = row + across.position(some.start, tap);
+                            tap_row(
+                                &mut values[some.clone()],
+                                &mut places[some],
+                                &plane[at..row + planes.width],
+                                across.stride,
+                                at as i32,
+                            );
+                        }
+                    }
+                    T::narrow(&values, &mut narrow);
+                    for x in 0..out_width {
+                        let to = pointer::<T>(out, out_planes.offset(image, channel, y, x));
+                        let index = pointer::<i64>(indices, index_planes.offset(image, channel, y, x));
+                        // SAFETY: an element of each output; each plane belongs to one piece.
+                        unsafe {
+                            *to = narrow[x];
+                            *index = i64::from(places[x]);
+                        }
                     }
                 }
             }
-        }
-    })
+            Ok(())
+        },
+    )
 }
 
 fn channels_last<T: Pooled>(
@@ -222,11 +228,11 @@ fn channels_last<T: Pooled>(
     let channels = planes.channels;
     let work = (out_planes.width * channels).saturating_mul(down.kernel.saturating_mul(across.kernel));
     let rows = planes.images * out_planes.height;
-    parallel_for(0, rows, (GRAIN_SIZE / work.max(1)).max(1), &|begin, end| {
-        let mut values = vec![T::Compute::LOWEST; channels];
-        let mut wide = vec![T::Compute::LOWEST; if T::ITSELF { 0 } else { channels }];
-        let mut places = vec![0i32; channels];
-        let mut narrow = vec![T::default(); channels];
+    parallel_for_result(0, rows, (GRAIN_SIZE / work.max(1)).max(1), &|begin, end| {
+        let mut values = try_filled(T::Compute::LOWEST, channels)?;
+        let mut wide = try_filled(T::Compute::LOWEST, if T::ITSELF { 0 } else { channels })?;
+        let mut places = try_filled(0i32, channels)?;
+        let mut narrow = try_filled(T::default(), channels)?;
         for row in begin..end {
             let (image, y) = (row / out_planes.height, row % out_planes.height);
             let (taps_down, first_row) = down.taps(y);
@@ -265,5 +271,6 @@ fn channels_last<T: Pooled>(
                 }
             }
         }
+        Ok(())
     })
 }

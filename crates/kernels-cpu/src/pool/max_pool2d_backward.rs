@@ -1,6 +1,6 @@
 //! `max_pool2d_with_indices_backward`.
 
-use c10::{check, check_index, Element, Result, Tensor};
+use c10::{check, check_index, try_filled, Element, Result, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::element::{pointer, Compared, Planes, Pooled};
@@ -41,8 +41,8 @@ fn backward<T: Pooled>(
     let grain = (GRAIN_SIZE / area.max(1)).max(1);
     parallel_for_result(0, to.images * to.channels, grain, &|begin, end| {
         // Sums of halves are kept wide.
-        let mut sums = vec![zero; area];
-        let mut row = vec![T::default(); to.width];
+        let mut sums = try_filled(zero, area)?;
+        let mut row = try_filled(T::default(), to.width)?;
         for plane in begin..end {
             let (image, channel) = (plane / to.channels, plane % to.channels);
             sums.fill(zero);

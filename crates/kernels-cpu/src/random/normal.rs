@@ -53,23 +53,24 @@ fn normal_kernel(iter: &TensorIterator, mean: f64, std: f64, generator: Option<&
             }
             return Ok(());
         }
-        let data = iter.data_ptr(0);
+        let data = Address(iter.data_ptr(0));
+        macro_rules! numbers {
+            ($T:ty) => {
+                // SAFETY: the contiguous output, of this dtype (complex numbers are pairs), of which nobody else has a
+                // slice.
+                unsafe { data.slice_mut::<$T>(n) }
+            };
+        }
         match dtype {
-            ScalarType::Half => halves(dense::<Half>(data, n), &mut generator.engine, mean, std),
-            ScalarType::BFloat16 => halves(dense::<BFloat16>(data, n), &mut generator.engine, mean, std),
-            ScalarType::Float => fill_blocks(dense::<f32>(data, n), &mut generator.engine, mean, std)?,
+            ScalarType::Half => halves(numbers!(Half), &mut generator.engine, mean, std),
+            ScalarType::BFloat16 => halves(numbers!(BFloat16), &mut generator.engine, mean, std),
+            ScalarType::Float => fill_blocks(numbers!(f32), &mut generator.engine, mean, std)?,
             dtype => dispatch!(dtype, "normal_kernel_cpu", Double, |T| {
-                fill_blocks(dense::<T>(data, n), &mut generator.engine, mean, std)
+                fill_blocks(numbers!(T), &mut generator.engine, mean, std)
             })?,
         }
         Ok(())
     })
-}
-
-/// The output as a slice.
-fn dense<'a, T: Stored<Raw = T>>(data: *mut u8, n: usize) -> &'a mut [T] {
-    // SAFETY: called with a contiguous output's first element and its size, of the dtype matched with T.
-    unsafe { std::slice::from_raw_parts_mut(data.cast(), n) }
 }
 
 impl CpuGenerator {

@@ -10,7 +10,7 @@ use crate::test_tensor::{element, elements, kernel, layouts, set_elements, tenso
 type Reduce = fn(&TensorIterator) -> Result<()>;
 type WithDim = fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>;
 type ArgDim = fn(&Tensor, Option<i64>, bool, &[Tensor]) -> Result<()>;
-type Softmax = fn(&Tensor, i64, &[Tensor]) -> Result<()>;
+type Softmax = fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>;
 type Backward = fn(&Tensor, &Tensor, i64, &[Tensor]) -> Result<()>;
 
 const SHAPES: [&[i64]; 9] =
@@ -349,7 +349,7 @@ fn softmax_and_its_derivative_in_every_layout() {
                         let out = zeros(sizes, T::SCALAR_TYPE);
                         let forward =
                             kernel::<Softmax>(if log { "log_softmax_kernel" } else { "softmax_kernel" });
-                        forward(&input, dim, std::slice::from_ref(&out)).unwrap();
+                        forward(&input, dim, false, std::slice::from_ref(&out)).unwrap();
                         let grad_input = zeros(sizes, T::SCALAR_TYPE);
                         let backward = kernel::<Backward>(if log {
                             "log_softmax_backward_kernel"
@@ -433,7 +433,7 @@ fn softmax_does_not_depend_on_the_number_of_threads() {
         let run = |threads| {
             with_threads(threads, || {
                 let out = zeros(&[700, 301], ScalarType::Float);
-                kernel::<Softmax>("softmax_kernel")(&input, dim, std::slice::from_ref(&out)).unwrap();
+                kernel::<Softmax>("softmax_kernel")(&input, dim, false, std::slice::from_ref(&out)).unwrap();
                 elements::<f32>(&out).iter().map(|x| x.to_bits()).collect::<Vec<_>>()
             })
         };

@@ -56,7 +56,8 @@ fn cat_kernel(tensors: &[Tensor], dim: i64, outs: &[Tensor]) -> Result<()> {
         }
         at += size;
     }
-    copy_runs(Address(out.data_ptr()), (sizes[dim] * inner) as usize, outer as usize, &parts)
+    // SAFETY: the tensors and the output are dense, and the output has room for all parts, side by side.
+    unsafe { copy_runs(Address(out.data_ptr()), (sizes[dim] * inner) as usize, outer as usize, &parts) }
 }
 
 /// The part `begin..begin + size` of a dimension.
@@ -70,14 +71,17 @@ fn narrow(tensor: &Tensor, dim: usize, begin: i64, size: i64) -> Result<Tensor> 
 }
 
 /// Copies every part's runs, of which there are `outer`, to rows of `row` bytes.
-fn copy_runs(to: Address, row: usize, outer: usize, parts: &[Part]) -> Result<()> {
+///
+/// # Safety
+/// `outer` runs must lie at each part, and `outer` rows, which have room for one of each, at `to`, for this call alone.
+unsafe fn copy_runs(to: Address, row: usize, outer: usize, parts: &[Part]) -> Result<()> {
     if outer == 1 {
         // Few long runs: each is split.
         for part in parts {
             let to = to.offset(part.begin as i64);
             parallel::parallel_for(0, part.run, PIECE, &|begin, end| {
                 let (from, to) = (part.from.offset(begin as i64), to.offset(begin as i64));
-                // SAFETY: the tensor and the output are dense, and the output has room for all parts.
+                // SAFETY: the caller's promise.
                 unsafe { std::ptr::copy(from.0, to.0, end - begin) };
             })?;
         }

@@ -5,6 +5,8 @@
 //! one array instead of two. That covers all types of up to 32 bits, and most rows of 64-bit integers. For descending
 //! order keys are complemented, so that equal elements stay in the order of their indices.
 
+use c10::{try_collect, try_reserve, Result};
+
 use super::key::SortKey;
 use super::radix;
 use crate::address::Address;
@@ -49,9 +51,9 @@ pub(super) unsafe fn sort_row<T: SortKey>(
     indices: Row,
     n: usize,
     descending: bool,
-) {
+) -> Result<()> {
     if n == 0 {
-        return;
+        return Ok(());
     }
     let flip = if descending { u64::MAX } else { 0 };
     // SAFETY: the caller's promise.
@@ -65,33 +67,38 @@ pub(super) unsafe fn sort_row<T: SortKey>(
     if key_bits + index_bits <= u64::BITS {
         // Not a shift by 64: with as many bits of index as that, all keys are one.
         let shift = index_bits.min(u64::BITS - 1);
-        packed.clear();
+        refill(packed, n)?;
         packed.extend((0..n).map(|i| (key(i) - least) << shift | i as u64));
         if n < radix::MIN_LENGTH {
             packed.sort_unstable();
         } else {
+            try_reserve(packed_spare, n.saturating_sub(packed_spare.len()))?;
             packed_spare.resize(n, 0);
-            packed_spare.truncate(n);
             radix::sort(packed, packed_spare, shift, key_bits);
         }
         let mask = (1 << shift) - 1;
         let sorted = packed.iter().map(|&entry| (((entry >> shift) + least) ^ flip, (entry & mask) as usize));
         // SAFETY: the caller's promise; each index is there once.
-        unsafe { write::<T>(sorted, input, values, indices, n) };
-        return;
+        return unsafe { write::<T>(sorted, input, values, indices, n) };
     }
-    wide.clear();
+    refill(wide, n)?;
     wide.extend((0..n).map(|i| (key(i), i as u64)));
     if n < radix::MIN_LENGTH {
         wide.sort_unstable();
     } else {
+        try_reserve(wide_spare, n.saturating_sub(wide_spare.len()))?;
         wide_spare.resize(n, (0, 0));
-        wide_spare.truncate(n);
         radix::sort(wide, wide_spare, 0, u64::BITS);
     }
     let sorted = wide.iter().map(|&(key, index)| (key ^ flip, index as usize));
     // SAFETY: as above.
-    unsafe { write::<T>(sorted, input, values, indices, n) };
+    unsafe { write::<T>(sorted, input, values, indices, n) }
+}
+
+/// Empties a buffer and makes room for `n` values.
+fn refill<T>(buffer: &mut Vec<T>, n: usize) -> Result<()> {
+    buffer.clear();
+    try_reserve(buffer, n)
 }
 
 /// # Safety
@@ -102,13 +109,13 @@ unsafe fn write<T: SortKey>(
     values: Row,
     indices: Row,
     n: usize,
-) {
+) -> Result<()> {
     // Zeros and NaN, whose keys do not tell them apart, are read from the input, or from a copy if that is also where
     // values go. Others come from their keys: reading them would be a walk through memory without order.
     // SAFETY: the caller's promise.
     let read = |i: usize| unsafe { input.at(i).read::<T::Raw>() };
     let in_place = input.base.0 == values.base.0;
-    let copy: Vec<T::Raw> = if in_place { (0..n).map(read).collect() } else { Vec::new() };
+    let copy = if in_place { try_collect((0..n).map(read))? } else { Vec::new() };
     for (place, (key, from)) in sorted.enumerate() {
         let value = T::from_key(key).unwrap_or_else(|| if in_place { copy[from] } else { read(from) });
         // SAFETY: the caller's promise.
@@ -117,4 +124,5 @@ unsafe fn write<T: SortKey>(
             indices.at(place).write(from as i64);
         }
     }
+    Ok(())
 }

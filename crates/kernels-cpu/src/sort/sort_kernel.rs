@@ -1,6 +1,6 @@
 //! `sort` along a dimension. It is always stable: that costs nothing here.
 
-use c10::{wrap_dim, Result, Tensor};
+use c10::{check, wrap_dim, Result, Tensor};
 use iter::parallel;
 
 use super::row::{sort_row, Row, Workspace};
@@ -24,6 +24,7 @@ fn sort_kernel(
     descending: bool,
     outs: &[Tensor],
 ) -> Result<()> {
+    check!(!self_.is_complex(), "Sort does not support complex dtypes on CPU");
     let [values, indices] = outs else { c10::bail!(Internal, "sort: {} outputs", outs.len()) };
     let numel = self_.numel()? as usize;
     if numel == 0 {
@@ -53,13 +54,14 @@ fn sort_kernel(
         })
     };
     dispatch!(self_.dtype(), "sort_kernel", ALL_AND_HALF + Bool + BAREBONES_UNSIGNED, |T| {
-        parallel::parallel_for(0, numel / n, (GRAIN / n).max(1), &|begin, end| {
+        parallel::parallel_for_result(0, numel / n, (GRAIN / n).max(1), &|begin, end| {
             let mut workspace = Workspace::default();
             for row in begin..end {
                 let [input, values, indices] = rows_at(row);
                 // SAFETY: rows of the tensors along `dim`, of this dtype and int64; each is sorted by one thread.
-                unsafe { sort_row::<T>(&mut workspace, input, values, indices, n, descending) };
+                unsafe { sort_row::<T>(&mut workspace, input, values, indices, n, descending)? };
             }
+            Ok(())
         })
     })
 }

@@ -161,13 +161,13 @@ fn split_evenly<I: SizeInt>(self_: &Tensor, sections: i64, dim: i64) -> Result<V
     let (short, longer) = (size.sym_floordiv(&I::from(sections))?, size.sym_mod(&I::from(sections))?);
     let long = short.sym_add(&I::ONE)?;
     let mut end = I::ZERO;
-    (0..sections)
-        .map(|i| {
-            let start = end.clone();
-            end = start.sym_add(if I::from(i).guard_lt(&longer)? { &long } else { &short })?;
-            at::slice_tensor(self_, dim, Some(&start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)
-        })
-        .collect()
+    let mut pieces = c10::try_with_capacity(usize::try_from(sections).unwrap_or(0))?;
+    for i in 0..sections {
+        let start = end.clone();
+        end = start.sym_add(if I::from(i).guard_lt(&longer)? { &long } else { &short })?;
+        pieces.push(at::slice_tensor(self_, dim, Some(&start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)?);
+    }
+    Ok(pieces)
 }
 
 /// `aten::tensor_split.indices`: pieces end where the next begins, with slicing's rules for each.
@@ -176,10 +176,11 @@ pub fn tensor_split_indices(self_: &Tensor, indices: &[SymInt], dim: i64) -> Res
     let zero = SymInt::ZERO;
     let starts = std::iter::once(&zero).chain(indices);
     let ends = indices.iter().map(Some).chain(std::iter::once(None));
-    starts
-        .zip(ends)
-        .map(|(start, end)| at::slice_tensor(self_, dim, Some(start), end, &SymInt::ONE))
-        .collect()
+    let mut pieces = c10::try_with_capacity(indices.len() + 1)?;
+    for (start, end) in starts.zip(ends) {
+        pieces.push(at::slice_tensor(self_, dim, Some(start), end, &SymInt::ONE)?);
+    }
+    Ok(pieces)
 }
 
 /// `aten::tensor_split.tensor_indices_or_sections`: a number is the count of sections, a vector holds indices.
@@ -204,7 +205,11 @@ pub fn tensor_split_tensor_indices_or_sections(
     match given.dim() {
         0 => at::tensor_split_sections(self_, &number(given)?, dim),
         1 => {
-            let indices = at::unbind_int(given, 0)?.iter().map(number).collect::<Result<Vec<_>>>()?;
+            let elements = at::unbind_int(given, 0)?;
+            let mut indices = c10::try_with_capacity(elements.len())?;
+            for element in &elements {
+                indices.push(number(element)?);
+            }
             at::tensor_split_indices(self_, &indices, dim)
         }
         ndim => bail!(

@@ -8,7 +8,6 @@ use iter::{
 
 /// `abs` of complex numbers is real.
 pub fn abs_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
-    check_not_implemented!(self_.dtype() != ScalarType::Bool, "\"abs_cpu\" not implemented for 'Bool'");
     if !self_.is_complex() {
         return TensorIterator::unary_op(outs, "abs", self_);
     }

@@ -95,11 +95,6 @@ pub fn bernoulli_tensor_meta(
     generator: Option<&Generator>,
 ) -> Result<TensorIterator> {
     check_generator(generator, self_)?;
-    c10::check_not_implemented!(
-        p.is_floating_point(),
-        "\"bernoulli_tensor_cpu_p_\" not implemented for '{}'",
-        p.dtype().short_name()
-    );
     TensorIteratorConfig::new()
         .op_name("bernoulli_")
         .check_all_same_dtype(false)

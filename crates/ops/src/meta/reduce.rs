@@ -54,10 +54,13 @@ pub fn nansum_meta(
     keepdim: bool,
     dtype: Option<ScalarType>,
 ) -> Result<TensorIterator> {
-    check!(!self_.is_complex(), "nansum does not support complex inputs");
+    check!(!self_.is_cpu() || !self_.is_complex(), "nansum on CPU does not support complex inputs");
     let dtype = accumulation_dtype(outs, self_, dtype);
     let is_float = self_.is_floating_point();
-    check_not_implemented!(!(is_float && dtype.is_complex()), "\"nansum_cpu\" not implemented for '{dtype}'");
+    check_not_implemented!(
+        !self_.is_cpu() || !(is_float && dtype.is_complex()),
+        "\"nansum_cpu\" not implemented for '{dtype}'"
+    );
     // As an integer NaN would be a number like others, so the kernel drops it before it converts.
     let in_dtype = if is_float && dtype.is_integral(true) { ScalarType::Double } else { dtype };
     make_reduction("nansum", outs, self_, dim, keepdim, in_dtype, &[dtype])
@@ -293,10 +296,6 @@ pub fn softmax_meta<I: SizeInt>(
     half_to_float: bool,
 ) -> Result<()> {
     wrap_dim(dim, self_.dim(), true)?;
-    check!(
-        !half_to_float || !self_.is_cpu(),
-        "softmax with half to float conversion is not supported on CPU"
-    );
     let dtype = if half_to_float { ScalarType::Float } else { self_.dtype() };
     outs.set_output_contiguous(
         0,

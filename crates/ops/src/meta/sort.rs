@@ -1,6 +1,6 @@
 //! Meta functions of the `sort` operators.
 
-use c10::{check, wrap_dim, Result, ScalarType, SizeInt, Tensor, TensorOptions};
+use c10::{wrap_dim, Result, ScalarType, SizeInt, Tensor, TensorOptions};
 use iter::StructuredOutputs;
 
 /// `sort`: values keep the input's strides where they are dense.
@@ -12,7 +12,6 @@ pub fn sort_meta<I: SizeInt>(
     _descending: bool,
 ) -> Result<()> {
     wrap_dim(dim, self_.dim(), true)?;
-    check!(!self_.is_complex(), "Sort currently does not support complex dtypes on CPU");
     let (sizes, own_strides) = (I::sizes_of(self_)?, I::strides_of(self_)?);
     let strides = if self_.is_non_overlapping_and_dense() { &own_strides[..] } else { &[] };
     let options = TensorOptions::new().device(self_.device());

@@ -237,13 +237,15 @@ impl TensorImpl {
         }
     }
 
+    /// A symbolic tensor of which it cannot be decided now is not contiguous: the guard's error has no way out of a `bool`,
+    /// and is not remembered.
     #[cold]
     fn is_contiguous_slow(&self, format: MemoryFormat) -> bool {
         if let Some(is_contiguous) = self.vtable.is_contiguous_custom {
             return is_contiguous(self, format);
         }
         if let Some(shape) = self.symbolic_shape() {
-            return shape.is_contiguous_in(format);
+            return shape.is_contiguous_in(format).unwrap_or(false);
         }
         self.custom_contiguity().is_some_and(|contiguity| match format {
             MemoryFormat::ChannelsLast => contiguity.is_channels_last_contiguous(),
@@ -266,7 +268,7 @@ impl TensorImpl {
         }
         match (self.vtable.is_non_overlapping_and_dense_custom, self.symbolic_shape()) {
             (Some(is_dense), _) => is_dense(self),
-            (None, Some(shape)) => shape.is_non_overlapping_and_dense(),
+            (None, Some(shape)) => shape.is_non_overlapping_and_dense().unwrap_or(false),
             (None, None) => {
                 self.custom_contiguity().is_some_and(|contiguity| contiguity.is_non_overlapping_and_dense())
             }
@@ -299,7 +301,7 @@ impl TensorImpl {
     /// Whether the strides are ordered as channels last.
     pub fn is_strides_like(&self, format: MemoryFormat) -> bool {
         if let Some(shape) = self.symbolic_shape() {
-            return shape.is_strides_like(format);
+            return shape.is_strides_like(format).unwrap_or(false);
         }
         let contiguity =
             if self.policy().strides() { self.custom_contiguity() } else { Some(self.metadata().contiguity) };

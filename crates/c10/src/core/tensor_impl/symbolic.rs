@@ -29,13 +29,14 @@ pub(in crate::core) struct SymbolicShapeMeta {
     pub(super) plain_policy: Policy,
 }
 
-/// The answer, computed once. Not under the cell's lock, since it may run whoever traces: two threads may both compute.
-fn cached<T: Clone>(cell: &OnceLock<T>, compute: impl FnOnce() -> T) -> T {
+/// The answer, computed once; an error is no answer, and the next call asks again. Not under the cell's lock, since it may
+/// run whoever traces: two threads may both compute.
+fn cached<T: Clone>(cell: &OnceLock<T>, compute: impl FnOnce() -> Result<T>) -> Result<T> {
     match cell.get() {
-        Some(value) => value.clone(),
+        Some(value) => Ok(value.clone()),
         None => {
-            let value = compute();
-            cell.get_or_init(|| value).clone()
+            let value = compute()?;
+            Ok(cell.get_or_init(|| value).clone())
         }
     }
 }
@@ -73,37 +74,33 @@ impl SymbolicShapeMeta {
 
     pub(super) fn numel(&self) -> SymInt {
         // A product that overflows belongs to no tensor that can exist; see `sym_numel`.
-        cached(&self.numel, || sym_multiply_integers(&self.sizes).unwrap_or_else(|_| SymInt::from(i64::MAX)))
+        cached(&self.numel, || sym_multiply_integers(&self.sizes)).unwrap_or_else(|_| SymInt::from(i64::MAX))
     }
 
-    /// Dense in a format. Where that cannot be decided, it is not.
-    pub(super) fn is_contiguous_in(&self, format: MemoryFormat) -> bool {
+    /// Dense in a format; an error where a guard fails.
+    pub(super) fn is_contiguous_in(&self, format: MemoryFormat) -> Result<bool> {
         let (sizes, strides) = (&self.sizes, &self.strides);
         if let Some(order) = channels_last_order(format, sizes.len()) {
             return cached(&self.channels_last_contiguous, || {
-                is_dense_in_order(sizes, strides, order.iter().copied()).unwrap_or(false)
+                is_dense_in_order(sizes, strides, order.iter().copied())
             });
         }
         if matches!(format, MemoryFormat::ChannelsLast | MemoryFormat::ChannelsLast3d) {
-            return false;
+            return Ok(false);
         }
-        cached(&self.contiguous, || {
-            is_dense_in_order(sizes, strides, (0..sizes.len()).rev()).unwrap_or(false)
-        })
+        cached(&self.contiguous, || is_dense_in_order(sizes, strides, (0..sizes.len()).rev()))
     }
 
-    pub(super) fn is_non_overlapping_and_dense(&self) -> bool {
+    pub(super) fn is_non_overlapping_and_dense(&self) -> Result<bool> {
         cached(&self.non_overlapping_and_dense, || {
-            self.is_contiguous_in(MemoryFormat::Contiguous)
-                || is_dense_in_some_order(&self.sizes, &self.strides).unwrap_or(false)
+            Ok(self.is_contiguous_in(MemoryFormat::Contiguous)?
+                || is_dense_in_some_order(&self.sizes, &self.strides)?)
         })
     }
 
-    pub(super) fn is_strides_like(&self, format: MemoryFormat) -> bool {
-        let Some(order) = channels_last_order(format, self.sizes.len()) else { return false };
-        cached(&self.strides_like_channels_last, || {
-            is_like_channels_last(&self.sizes, &self.strides, order).unwrap_or(false)
-        })
+    pub(super) fn is_strides_like(&self, format: MemoryFormat) -> Result<bool> {
+        let Some(order) = channels_last_order(format, self.sizes.len()) else { return Ok(false) };
+        cached(&self.strides_like_channels_last, || is_like_channels_last(&self.sizes, &self.strides, order))
     }
 }
 

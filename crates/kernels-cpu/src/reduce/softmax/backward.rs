@@ -1,6 +1,6 @@
 //! The derivatives of `_softmax` and `_log_softmax`, from the output and its gradient.
 
-use c10::{Element, Result, Tensor};
+use c10::{try_filled, Element, Result, Tensor};
 use iter::parallel;
 
 use super::{columns, dense, dense_output, finish, rows, Extent, Floating, GRAIN};
@@ -53,10 +53,13 @@ fn run<const LOG: bool>(
     let value = Address(value.const_data_ptr().cast_mut());
     let to = Address(computed.data_ptr());
     dispatch!(computed.dtype(), name, FLOATING_AND_HALF, |T| {
-        if extent.inner == 1 {
-            by_rows::<T, LOG>(extent, grad, value, to)
-        } else {
-            by_columns::<T, LOG>(extent, grad, value, to)
+        // SAFETY: dense tensors of one shape and this dtype, the output being this kernel's.
+        unsafe {
+            if extent.inner == 1 {
+                by_rows::<T, LOG>(extent, grad, value, to)
+            } else {
+                by_columns::<T, LOG>(extent, grad, value, to)
+            }
         }
     })?;
     if !computed.is_same(&out) {
@@ -67,16 +70,18 @@ fn run<const LOG: bool>(
 
 type C<T> = <T as Floating>::Compute;
 
-fn by_rows<T: Floating, const LOG: bool>(
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_rows<T: Floating, const LOG: bool>(
     extent: Extent,
     grad: Address,
     value: Address,
     to: Address,
 ) -> Result<()> {
     let n = extent.n;
-    parallel::parallel_for(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
+    parallel::parallel_for_result(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
         let zero = <C<T> as Element>::ZERO;
-        let (mut g, mut y) = (vec![zero; n], vec![zero; n]);
+        let (mut g, mut y) = (try_filled(zero, n)?, try_filled(zero, n)?);
         for row in begin..end {
             let offset = (row * n * std::mem::size_of::<T>()) as i64;
             // SAFETY: the tensors are dense, of this dtype, and have this row; rows are written by one thread each.
@@ -93,10 +98,13 @@ fn by_rows<T: Floating, const LOG: bool>(
                 rows::softmax_gradient::<T>(output, &g, &y, sum);
             }
         }
+        Ok(())
     })
 }
 
-fn by_columns<T: Floating, const LOG: bool>(
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_columns<T: Floating, const LOG: bool>(
     extent: Extent,
     grad: Address,
     value: Address,
@@ -106,10 +114,10 @@ fn by_columns<T: Floating, const LOG: bool>(
     let width = extent.block();
     let blocks = inner.div_ceil(width);
     let grain = (GRAIN / (n * width)).max(1);
-    parallel::parallel_for(0, extent.outer * blocks, grain, &|begin, end| {
+    parallel::parallel_for_result(0, extent.outer * blocks, grain, &|begin, end| {
         let zero = <C<T> as Element>::ZERO;
-        let (mut g, mut y) = (vec![zero; n * width], vec![zero; n * width]);
-        let mut sum = vec![zero; width];
+        let (mut g, mut y) = (try_filled(zero, n * width)?, try_filled(zero, n * width)?);
+        let mut sum = try_filled(zero, width)?;
         for task in begin..end {
             let (outer, first) = (task / blocks, task % blocks * width);
             let width = width.min(inner - first);
@@ -138,5 +146,6 @@ fn by_columns<T: Floating, const LOG: bool>(
                 }
             }
         }
+        Ok(())
     })
 }

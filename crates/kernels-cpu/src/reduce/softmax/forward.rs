@@ -1,6 +1,6 @@
 //! `_softmax` and `_log_softmax`.
 
-use c10::{Element, Result, Tensor};
+use c10::{check, try_filled, Element, Result, Tensor};
 use iter::parallel;
 
 use super::{columns, dense, dense_output, finish, rows, Extent, Floating, Real, GRAIN};
@@ -12,20 +12,27 @@ use crate::registration::register;
 
 pub(super) fn register() {
     register! {
-        softmax_kernel: fn(&Tensor, i64, &[Tensor]);
-        log_softmax_kernel: fn(&Tensor, i64, &[Tensor]);
+        softmax_kernel: fn(&Tensor, i64, bool, &[Tensor]);
+        log_softmax_kernel: fn(&Tensor, i64, bool, &[Tensor]);
     }
 }
 
-fn softmax_kernel(self_: &Tensor, dim: i64, outs: &[Tensor]) -> Result<()> {
-    run::<false>(self_, dim, outs, "softmax_kernel")
+fn softmax_kernel(self_: &Tensor, dim: i64, half_to_float: bool, outs: &[Tensor]) -> Result<()> {
+    run::<false>(self_, dim, half_to_float, outs, "softmax_kernel")
 }
 
-fn log_softmax_kernel(self_: &Tensor, dim: i64, outs: &[Tensor]) -> Result<()> {
-    run::<true>(self_, dim, outs, "log_softmax_kernel")
+fn log_softmax_kernel(self_: &Tensor, dim: i64, half_to_float: bool, outs: &[Tensor]) -> Result<()> {
+    run::<true>(self_, dim, half_to_float, outs, "log_softmax_kernel")
 }
 
-fn run<const LOG: bool>(self_: &Tensor, dim: i64, outs: &[Tensor], name: &'static str) -> Result<()> {
+fn run<const LOG: bool>(
+    self_: &Tensor,
+    dim: i64,
+    half_to_float: bool,
+    outs: &[Tensor],
+    name: &'static str,
+) -> Result<()> {
+    check!(!half_to_float, "softmax with half to float conversion is not supported on CPU");
     let extent = Extent::new(self_, dim)?;
     if extent.numel() == 0 {
         return Ok(());
@@ -34,10 +41,13 @@ fn run<const LOG: bool>(self_: &Tensor, dim: i64, outs: &[Tensor], name: &'stati
     let input = dense(self_, out.dtype())?;
     let (from, to) = (Address(input.const_data_ptr().cast_mut()), Address(out.data_ptr()));
     dispatch!(out.dtype(), name, FLOATING_AND_HALF, |T| {
-        if extent.inner == 1 {
-            by_rows::<T, LOG>(extent, from, to)
-        } else {
-            by_columns::<T, LOG>(extent, from, to)
+        // SAFETY: dense tensors of one shape and this dtype, the output being this kernel's.
+        unsafe {
+            if extent.inner == 1 {
+                by_rows::<T, LOG>(extent, from, to)
+            } else {
+                by_columns::<T, LOG>(extent, from, to)
+            }
         }
     })?;
     finish(outs, &out)
@@ -45,10 +55,12 @@ fn run<const LOG: bool>(self_: &Tensor, dim: i64, outs: &[Tensor], name: &'stati
 
 type C<T> = <T as Floating>::Compute;
 
-fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
     let n = extent.n;
-    parallel::parallel_for(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
-        let mut scratch = vec![<C<T> as Element>::ZERO; n];
+    parallel::parallel_for_result(0, extent.outer, (GRAIN / n).max(1), &|begin, end| {
+        let mut scratch = try_filled(<C<T> as Element>::ZERO, n)?;
         for row in begin..end {
             let offset = (row * n * std::mem::size_of::<T>()) as i64;
             // SAFETY: both tensors are dense, of this dtype, and have this row; rows are written by one thread each.
@@ -64,18 +76,21 @@ fn by_rows<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Addr
                 rows::scale_row::<T>(output, &scratch, sum.recip());
             }
         }
+        Ok(())
     })
 }
 
-fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
+/// # Safety
+/// Dense tensors of this extent and dtype must lie at the addresses, the last one for this call alone.
+unsafe fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: Address) -> Result<()> {
     let Extent { n, inner, .. } = extent;
     let width = extent.block();
     let blocks = inner.div_ceil(width);
     let grain = (GRAIN / (n * width)).max(1);
-    parallel::parallel_for(0, extent.outer * blocks, grain, &|begin, end| {
+    parallel::parallel_for_result(0, extent.outer * blocks, grain, &|begin, end| {
         let zero = <C<T> as Element>::ZERO;
-        let mut scratch = vec![zero; n * width];
-        let (mut max, mut sum) = (vec![zero; width], vec![zero; width]);
+        let mut scratch = try_filled(zero, n * width)?;
+        let (mut max, mut sum) = (try_filled(zero, width)?, try_filled(zero, width)?);
         for task in begin..end {
             let (outer, first) = (task / blocks, task % blocks * width);
             let width = width.min(inner - first);
@@ -108,5 +123,6 @@ fn by_columns<T: Floating, const LOG: bool>(extent: Extent, from: Address, to: A
                 }
             }
         }
+        Ok(())
     })
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -37,6 +37,7 @@ static CONV_WEIGHT_BACKWARD_KERNEL: DispatchStub<
 > = DispatchStub::new("conv_weight_backward_kernel");
 
 fn _conv_forward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     input: &Tensor,
     weight: &Tensor,
@@ -48,6 +49,7 @@ fn _conv_forward_run(
 ) -> Result<()> {
     with_sizes!([outs, input, weight, bias, stride, padding, dilation, groups] meta::conv::conv_forward_meta(outs, input, weight, bias, stride, padding, dilation, groups))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "_conv_forward",
         &[("input", &input), ("weight", &weight), ("bias", &bias)],
@@ -64,12 +66,14 @@ fn _conv_forward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_forward"))?;
     }
     outs.finish()
 }
 
 fn _conv_input_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     weight: &Tensor,
@@ -81,6 +85,7 @@ fn _conv_input_backward_run(
 ) -> Result<()> {
     with_sizes!([outs, grad_output, weight, input_sizes, stride, padding, dilation, groups] meta::conv::conv_input_backward_meta(outs, grad_output, weight, input_sizes, stride, padding, dilation, groups))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "_conv_input_backward",
         &[("grad_output", &grad_output), ("weight", &weight)],
@@ -96,12 +101,14 @@ fn _conv_input_backward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_input_backward"))?;
     }
     outs.finish()
 }
 
 fn _conv_weight_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     input: &Tensor,
@@ -113,6 +120,7 @@ fn _conv_weight_backward_run(
 ) -> Result<()> {
     with_sizes!([outs, grad_output, input, weight_sizes, stride, padding, dilation, groups] meta::conv::conv_weight_backward_meta(outs, grad_output, input, weight_sizes, stride, padding, dilation, groups))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "_conv_weight_backward",
         &[("grad_output", &grad_output), ("input", &input)],
@@ -128,7 +136,8 @@ fn _conv_weight_backward_run(
             &dilation,
             groups.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("_conv_weight_backward"))?;
     }
     outs.finish()
 }
@@ -221,9 +230,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_conv_forward",
         &handles::_CONV_FORWARD,
         Serves::dense("conv_forward_kernel"),
-        |_, (input, weight, bias, stride, padding, dilation, groups)| {
+        |keyset, (input, weight, bias, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
-            _conv_forward_run(&mut outs, input, weight, bias, stride, padding, dilation, groups)?;
+            _conv_forward_run(keyset, &mut outs, input, weight, bias, stride, padding, dilation, groups)?;
             outs.take(0)
         },
     )?;
@@ -231,9 +240,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_conv_input_backward",
         &handles::_CONV_INPUT_BACKWARD,
         Serves::dense("conv_input_backward_kernel"),
-        |_, (grad_output, weight, input_sizes, stride, padding, dilation, groups)| {
+        |keyset, (grad_output, weight, input_sizes, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
             _conv_input_backward_run(
+                keyset,
                 &mut outs,
                 grad_output,
                 weight,
@@ -250,9 +260,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_conv_weight_backward",
         &handles::_CONV_WEIGHT_BACKWARD,
         Serves::dense("conv_weight_backward_kernel"),
-        |_, (grad_output, input, weight_sizes, stride, padding, dilation, groups)| {
+        |keyset, (grad_output, input, weight_sizes, stride, padding, dilation, groups)| {
             let mut outs = StructuredOutputs::functional(1);
             _conv_weight_backward_run(
+                keyset,
                 &mut outs,
                 grad_output,
                 input,

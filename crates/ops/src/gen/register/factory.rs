@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -78,22 +78,30 @@ static LOCAL_SCALAR_DENSE_KERNEL: DispatchStub<fn(&Tensor) -> Result<Scalar>> =
     DispatchStub::new("local_scalar_dense_kernel");
 
 fn arange_start_out_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     start: &Scalar,
     end: &Scalar,
     step: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, start, end, step] meta::factory::arange_meta(outs, start, end, step))?;
-    if let Some(key) = operands::kernel_key(outs, "arange", &[])? {
-        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "arange", &[])? {
+        ARANGE_KERNEL.get(key)?(start, step, &outs.outputs()?).map_err(structured::in_operator("arange"))?;
     }
     outs.finish()
 }
 
-fn linspace_out_run(outs: &mut StructuredOutputs, start: &Scalar, end: &Scalar, steps: i64) -> Result<()> {
+fn linspace_out_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    start: &Scalar,
+    end: &Scalar,
+    steps: i64,
+) -> Result<()> {
     with_sizes!([outs, start, end] meta::factory::linspace_meta(outs, start, end, steps))?;
-    if let Some(key) = operands::kernel_key(outs, "linspace", &[])? {
-        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "linspace", &[])? {
+        LINSPACE_KERNEL.get(key)?(start, end, steps, &outs.outputs()?)
+            .map_err(structured::in_operator("linspace"))?;
     }
     outs.finish()
 }
@@ -451,9 +459,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "arange.start_out",
         &handles::ARANGE_START_OUT,
         Serves::dense("arange_kernel"),
-        |_, (start, end, step, out)| {
+        |keyset, (start, end, step, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            arange_start_out_run(&mut outs, start, end, step)?;
+            arange_start_out_run(keyset, &mut outs, start, end, step)?;
             Ok(out.clone())
         },
     )?;
@@ -570,9 +578,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "linspace.out",
         &handles::LINSPACE_OUT,
         Serves::dense("linspace_kernel"),
-        |_, (start, end, steps, out)| {
+        |keyset, (start, end, steps, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            linspace_out_run(&mut outs, start, end, steps)?;
+            linspace_out_run(keyset, &mut outs, start, end, steps)?;
             Ok(out.clone())
         },
     )?;
@@ -755,7 +763,8 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("local_scalar_dense_kernel"),
         |keyset, (self_,)| {
             operands::check_operands("_local_scalar_dense", &[("self", &self_)])?;
-            LOCAL_SCALAR_DENSE_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+            LOCAL_SCALAR_DENSE_KERNEL.get(structured::backend_key(keyset))?(self_)
+                .map_err(structured::in_operator("_local_scalar_dense"))
         },
     );
     Ok(())

@@ -181,7 +181,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.kernel(
         "_fused_sgd_",
         &handles::_FUSED_SGD_,
-        Serves::dense_unchecked("fused_sgd_kernel"),
+        Serves::dense_of_mixed_devices("fused_sgd_kernel"),
         |keyset,
          (
             self_,
@@ -207,7 +207,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                     ("found_inf", &found_inf),
                 ],
             )?;
-            FUSED_SGD_KERNEL.get(keyset.highest_priority_type_id())?(
+            FUSED_SGD_KERNEL.get(structured::backend_key(keyset))?(
                 self_,
                 grads,
                 momentum_buffer_list,
@@ -221,6 +221,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 grad_scale,
                 found_inf,
             )
+            .map_err(structured::in_operator("_fused_sgd_"))
         },
     );
     registrar.implement_transparent(

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -70,15 +70,23 @@ static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<(
     DispatchStub::new("masked_fill_kernel");
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
 
-fn index_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
+fn index_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    indices: &[Option<Tensor>],
+) -> Result<()> {
     let plan = with_sizes!([outs, self_, indices] meta::index::index_meta(outs, self_, indices))?;
-    if let Some(key) = operands::kernel_key(outs, "index", &[("self", &self_), ("indices", &indices)])? {
-        INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?)?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "index", &[("self", &self_), ("indices", &indices)])?
+    {
+        INDEX_KERNEL.get(key)?(&plan, &outs.outputs()?).map_err(structured::in_operator("index"))?;
     }
     outs.finish()
 }
 
 fn _index_put_impl__run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     indices: &[Option<Tensor>],
@@ -88,24 +96,36 @@ fn _index_put_impl__run(
 ) -> Result<()> {
     let plan = with_sizes!([outs, self_, indices, values] meta::index::index_put_meta(outs, self_, indices, values, accumulate, unsafe_))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "_index_put_impl_",
         &[("self", &self_), ("indices", &indices), ("values", &values)],
     )? {
-        INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)?;
+        INDEX_PUT_KERNEL.get(key)?(&plan, accumulate, &outs.outputs()?)
+            .map_err(structured::in_operator("_index_put_impl_"))?;
     }
     outs.finish()
 }
 
-fn index_select_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, index: &Tensor) -> Result<()> {
+fn index_select_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::index_select_meta(outs, self_, dim, index))?;
-    if let Some(key) = operands::kernel_key(outs, "index_select", &[("self", &self_), ("index", &index)])? {
-        INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "index_select", &[("self", &self_), ("index", &index)])?
+    {
+        INDEX_SELECT_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)
+            .map_err(structured::in_operator("index_select"))?;
     }
     outs.finish()
 }
 
 fn index_add_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -114,16 +134,21 @@ fn index_add_run(
     alpha: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, source, alpha] meta::index::index_add_meta(outs, self_, dim, index, source, alpha))?;
-    if let Some(key) =
-        operands::kernel_key(outs, "index_add", &[("self", &self_), ("index", &index), ("source", &source)])?
-    {
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "index_add",
+        &[("self", &self_), ("index", &index), ("source", &source)],
+    )? {
         structured::init_from(self_, outs)?;
-        INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)?;
+        INDEX_ADD_KERNEL.get(key)?(dim, index, source, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("index_add"))?;
     }
     outs.finish()
 }
 
 fn gather_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -131,13 +156,15 @@ fn gather_run(
     sparse_grad: bool,
 ) -> Result<()> {
     with_sizes!([outs, self_, index] meta::index::gather_meta(outs, self_, dim, index, sparse_grad))?;
-    if let Some(key) = operands::kernel_key(outs, "gather", &[("self", &self_), ("index", &index)])? {
-        GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "gather", &[("self", &self_), ("index", &index)])? {
+        GATHER_KERNEL.get(key)?(self_, dim, index, &outs.outputs()?)
+            .map_err(structured::in_operator("gather"))?;
     }
     outs.finish()
 }
 
 fn scatter_src_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -146,15 +173,17 @@ fn scatter_src_run(
 ) -> Result<()> {
     with_sizes!([outs, self_, index, src] meta::index::scatter_meta(outs, self_, dim, index, src))?;
     if let Some(key) =
-        operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+        operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
     {
         structured::init_from(self_, outs)?;
-        SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
     }
     outs.finish()
 }
 
 fn scatter_value_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -162,14 +191,17 @@ fn scatter_value_run(
     value: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, value] meta::index::scatter_value_meta(outs, self_, dim, index, value))?;
-    if let Some(key) = operands::kernel_key(outs, "scatter", &[("self", &self_), ("index", &index)])? {
+    if let Some(key) = operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index)])?
+    {
         structured::init_from(self_, outs)?;
-        SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)?;
+        SCATTER_VALUE_KERNEL.get(key)?(dim, index, value, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
     }
     outs.finish()
 }
 
 fn scatter_add_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -177,24 +209,29 @@ fn scatter_add_run(
     src: &Tensor,
 ) -> Result<()> {
     with_sizes!([outs, self_, index, src] meta::index::scatter_add_meta(outs, self_, dim, index, src))?;
-    if let Some(key) =
-        operands::kernel_key(outs, "scatter_add", &[("self", &self_), ("index", &index), ("src", &src)])?
-    {
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "scatter_add",
+        &[("self", &self_), ("index", &index), ("src", &src)],
+    )? {
         structured::init_from(self_, outs)?;
-        SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)?;
+        SCATTER_ADD_KERNEL.get(key)?(dim, index, src, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter_add"))?;
     }
     outs.finish()
 }
 
 fn masked_fill__scalar_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     mask: &Tensor,
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::index::masked_fill_meta(outs, self_, mask, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        MASKED_FILL_KERNEL.get(key)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MASKED_FILL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("masked_fill_"))?;
     }
     outs.finish()
 }
@@ -218,18 +255,18 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index.Tensor",
         &handles::INDEX_TENSOR,
-        Serves::dense_unchecked("index_kernel"),
-        |_, (self_, indices)| {
+        Serves::dense_of_mixed_devices("index_kernel"),
+        |keyset, (self_, indices)| {
             let mut outs = StructuredOutputs::functional(1);
-            index_tensor_run(&mut outs, self_, indices)?;
+            index_tensor_run(keyset, &mut outs, self_, indices)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "index.Tensor_out",
         &handles::INDEX_TENSOR_OUT,
-        Serves::dense_unchecked("index_kernel"),
-        |_, (self_, indices, out)| {
+        Serves::dense_of_mixed_devices("index_kernel"),
+        |keyset, (self_, indices, out)| {
             operands::overlaps(
                 &[out],
                 "index",
@@ -237,7 +274,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("self", &self_), ("indices", &indices)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            index_tensor_run(&mut outs, self_, indices)?;
+            index_tensor_run(keyset, &mut outs, self_, indices)?;
             Ok(out.clone())
         },
     )?;
@@ -260,8 +297,8 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "_index_put_impl_",
         &handles::_INDEX_PUT_IMPL_,
-        Serves::dense_unchecked("index_put_kernel"),
-        |_, (self_, indices, values, accumulate, unsafe_)| {
+        Serves::dense_of_mixed_devices("index_put_kernel"),
+        |keyset, (self_, indices, values, accumulate, unsafe_)| {
             operands::overlaps(
                 &[self_],
                 "_index_put_impl_",
@@ -269,7 +306,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("indices", &indices), ("values", &values)],
             )?;
             let mut outs = StructuredOutputs::inplace(self_);
-            _index_put_impl__run(&mut outs, self_, indices, values, accumulate, unsafe_)?;
+            _index_put_impl__run(keyset, &mut outs, self_, indices, values, accumulate, unsafe_)?;
             Ok(self_.clone())
         },
     )?;
@@ -277,9 +314,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_select",
         &handles::INDEX_SELECT,
         Serves::dense("index_select_kernel"),
-        |_, (self_, dim, index)| {
+        |keyset, (self_, dim, index)| {
             let mut outs = StructuredOutputs::functional(1);
-            index_select_run(&mut outs, self_, dim, index)?;
+            index_select_run(keyset, &mut outs, self_, dim, index)?;
             outs.take(0)
         },
     )?;
@@ -287,7 +324,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_select.out",
         &handles::INDEX_SELECT_OUT,
         Serves::dense("index_select_kernel"),
-        |_, (self_, dim, index, out)| {
+        |keyset, (self_, dim, index, out)| {
             operands::overlaps(
                 &[out],
                 "index_select",
@@ -295,7 +332,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("self", &self_), ("index", &index)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            index_select_run(&mut outs, self_, dim, index)?;
+            index_select_run(keyset, &mut outs, self_, dim, index)?;
             Ok(out.clone())
         },
     )?;
@@ -303,9 +340,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_add",
         &handles::INDEX_ADD,
         Serves::dense("index_add_kernel"),
-        |_, (self_, dim, index, source, alpha)| {
+        |keyset, (self_, dim, index, source, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            index_add_run(&mut outs, self_, dim, index, source, alpha)?;
+            index_add_run(keyset, &mut outs, self_, dim, index, source, alpha)?;
             outs.take(0)
         },
     )?;
@@ -313,7 +350,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_add_",
         &handles::INDEX_ADD_,
         Serves::dense("index_add_kernel"),
-        |_, (self_, dim, index, source, alpha)| {
+        |keyset, (self_, dim, index, source, alpha)| {
             operands::overlaps(
                 &[self_],
                 "index_add_",
@@ -321,7 +358,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("source", &source)],
             )?;
             let mut outs = StructuredOutputs::inplace(self_);
-            index_add_run(&mut outs, self_, dim, index, source, alpha)?;
+            index_add_run(keyset, &mut outs, self_, dim, index, source, alpha)?;
             Ok(self_.clone())
         },
     )?;
@@ -329,7 +366,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_add.out",
         &handles::INDEX_ADD_OUT,
         Serves::dense("index_add_kernel"),
-        |_, (self_, dim, index, source, alpha, out)| {
+        |keyset, (self_, dim, index, source, alpha, out)| {
             operands::overlaps(
                 &[out],
                 "index_add",
@@ -337,7 +374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("source", &source)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            index_add_run(&mut outs, self_, dim, index, source, alpha)?;
+            index_add_run(keyset, &mut outs, self_, dim, index, source, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -345,9 +382,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "gather",
         &handles::GATHER,
         Serves::dense("gather_kernel"),
-        |_, (self_, dim, index, sparse_grad)| {
+        |keyset, (self_, dim, index, sparse_grad)| {
             let mut outs = StructuredOutputs::functional(1);
-            gather_run(&mut outs, self_, dim, index, sparse_grad)?;
+            gather_run(keyset, &mut outs, self_, dim, index, sparse_grad)?;
             outs.take(0)
         },
     )?;
@@ -355,7 +392,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "gather.out",
         &handles::GATHER_OUT,
         Serves::dense("gather_kernel"),
-        |_, (self_, dim, index, sparse_grad, out)| {
+        |keyset, (self_, dim, index, sparse_grad, out)| {
             operands::overlaps(
                 &[out],
                 "gather",
@@ -363,7 +400,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("self", &self_), ("index", &index)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            gather_run(&mut outs, self_, dim, index, sparse_grad)?;
+            gather_run(keyset, &mut outs, self_, dim, index, sparse_grad)?;
             Ok(out.clone())
         },
     )?;
@@ -371,9 +408,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter.src",
         &handles::SCATTER_SRC,
         Serves::dense("scatter_kernel"),
-        |_, (self_, dim, index, src)| {
+        |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
-            scatter_src_run(&mut outs, self_, dim, index, src)?;
+            scatter_src_run(keyset, &mut outs, self_, dim, index, src)?;
             outs.take(0)
         },
     )?;
@@ -381,7 +418,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter_.src",
         &handles::SCATTER__SRC,
         Serves::dense("scatter_kernel"),
-        |_, (self_, dim, index, src)| {
+        |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
                 "scatter_",
@@ -389,7 +426,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("src", &src)],
             )?;
             let mut outs = StructuredOutputs::inplace(self_);
-            scatter_src_run(&mut outs, self_, dim, index, src)?;
+            scatter_src_run(keyset, &mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
         },
     )?;
@@ -397,7 +434,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter.src_out",
         &handles::SCATTER_SRC_OUT,
         Serves::dense("scatter_kernel"),
-        |_, (self_, dim, index, src, out)| {
+        |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],
                 "scatter",
@@ -405,7 +442,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("src", &src)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            scatter_src_run(&mut outs, self_, dim, index, src)?;
+            scatter_src_run(keyset, &mut outs, self_, dim, index, src)?;
             Ok(out.clone())
         },
     )?;
@@ -413,9 +450,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter.value",
         &handles::SCATTER_VALUE,
         Serves::dense("scatter_value_kernel"),
-        |_, (self_, dim, index, value)| {
+        |keyset, (self_, dim, index, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            scatter_value_run(&mut outs, self_, dim, index, value)?;
+            scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
             outs.take(0)
         },
     )?;
@@ -423,10 +460,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter_.value",
         &handles::SCATTER__VALUE,
         Serves::dense("scatter_value_kernel"),
-        |_, (self_, dim, index, value)| {
+        |keyset, (self_, dim, index, value)| {
             operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
-            scatter_value_run(&mut outs, self_, dim, index, value)?;
+            scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
             Ok(self_.clone())
         },
     )?;
@@ -434,10 +471,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter.value_out",
         &handles::SCATTER_VALUE_OUT,
         Serves::dense("scatter_value_kernel"),
-        |_, (self_, dim, index, value, out)| {
+        |keyset, (self_, dim, index, value, out)| {
             operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
-            scatter_value_run(&mut outs, self_, dim, index, value)?;
+            scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
             Ok(out.clone())
         },
     )?;
@@ -445,9 +482,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter_add",
         &handles::SCATTER_ADD,
         Serves::dense("scatter_add_kernel"),
-        |_, (self_, dim, index, src)| {
+        |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
-            scatter_add_run(&mut outs, self_, dim, index, src)?;
+            scatter_add_run(keyset, &mut outs, self_, dim, index, src)?;
             outs.take(0)
         },
     )?;
@@ -455,7 +492,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter_add_",
         &handles::SCATTER_ADD_,
         Serves::dense("scatter_add_kernel"),
-        |_, (self_, dim, index, src)| {
+        |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
                 "scatter_add_",
@@ -463,7 +500,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("src", &src)],
             )?;
             let mut outs = StructuredOutputs::inplace(self_);
-            scatter_add_run(&mut outs, self_, dim, index, src)?;
+            scatter_add_run(keyset, &mut outs, self_, dim, index, src)?;
             Ok(self_.clone())
         },
     )?;
@@ -471,7 +508,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "scatter_add.out",
         &handles::SCATTER_ADD_OUT,
         Serves::dense("scatter_add_kernel"),
-        |_, (self_, dim, index, src, out)| {
+        |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],
                 "scatter_add",
@@ -479,17 +516,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 &[("index", &index), ("src", &src)],
             )?;
             let mut outs = StructuredOutputs::out(&[out]);
-            scatter_add_run(&mut outs, self_, dim, index, src)?;
+            scatter_add_run(keyset, &mut outs, self_, dim, index, src)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "masked_fill_.Scalar",
         &handles::MASKED_FILL__SCALAR,
-        Serves::dense_unchecked("masked_fill_kernel"),
-        |_, (self_, mask, value)| {
+        Serves::dense_of_mixed_devices("masked_fill_kernel"),
+        |keyset, (self_, mask, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            masked_fill__scalar_run(&mut outs, self_, mask, value)?;
+            masked_fill__scalar_run(keyset, &mut outs, self_, mask, value)?;
             Ok(self_.clone())
         },
     )?;
@@ -530,7 +567,8 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     )?;
     registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
         operands::check_operands("nonzero", &[("self", &self_)])?;
-        NONZERO_KERNEL.get(keyset.highest_priority_type_id())?(self_)
+        NONZERO_KERNEL.get(structured::backend_key(keyset))?(self_)
+            .map_err(structured::in_operator("nonzero"))
     });
     registrar.kernel(
         "nonzero.out",

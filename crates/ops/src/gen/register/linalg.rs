@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -49,15 +49,16 @@ static BADDBMM_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &Scalar, &Scalar, &[Ten
 static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("dot_kernel");
 
-fn mm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
+fn mm_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
-    if let Some(key) = operands::kernel_key(outs, "mm", &[("self", &self_), ("mat2", &mat2)])? {
-        MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "mm", &[("self", &self_), ("mat2", &mat2)])? {
+        MM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?).map_err(structured::in_operator("mm"))?;
     }
     outs.finish()
 }
 
 fn addmm_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     mat1: &Tensor,
@@ -67,23 +68,30 @@ fn addmm_run(
 ) -> Result<()> {
     with_sizes!([outs, self_, mat1, mat2, beta, alpha] meta::linalg::addmm_meta(outs, self_, mat1, mat2, beta, alpha))?;
     if let Some(key) =
-        operands::kernel_key(outs, "addmm", &[("self", &self_), ("mat1", &mat1), ("mat2", &mat2)])?
+        operands::kernel_key(keyset, outs, "addmm", &[("self", &self_), ("mat1", &mat1), ("mat2", &mat2)])?
     {
         structured::init_from(self_, outs)?;
-        ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)?;
+        ADDMM_KERNEL.get(key)?(mat1, mat2, beta, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("addmm"))?;
     }
     outs.finish()
 }
 
-fn bmm_run(outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
+fn bmm_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    mat2: &Tensor,
+) -> Result<()> {
     with_sizes!([outs, self_, mat2] meta::linalg::bmm_meta(outs, self_, mat2))?;
-    if let Some(key) = operands::kernel_key(outs, "bmm", &[("self", &self_), ("mat2", &mat2)])? {
-        BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "bmm", &[("self", &self_), ("mat2", &mat2)])? {
+        BMM_KERNEL.get(key)?(self_, mat2, &outs.outputs()?).map_err(structured::in_operator("bmm"))?;
     }
     outs.finish()
 }
 
 fn baddbmm_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     batch1: &Tensor,
@@ -92,19 +100,28 @@ fn baddbmm_run(
     alpha: &Scalar,
 ) -> Result<()> {
     with_sizes!([outs, self_, batch1, batch2, beta, alpha] meta::linalg::baddbmm_meta(outs, self_, batch1, batch2, beta, alpha))?;
-    if let Some(key) =
-        operands::kernel_key(outs, "baddbmm", &[("self", &self_), ("batch1", &batch1), ("batch2", &batch2)])?
-    {
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "baddbmm",
+        &[("self", &self_), ("batch1", &batch1), ("batch2", &batch2)],
+    )? {
         structured::init_from(self_, outs)?;
-        BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)?;
+        BADDBMM_KERNEL.get(key)?(batch1, batch2, beta, alpha, &outs.outputs()?)
+            .map_err(structured::in_operator("baddbmm"))?;
     }
     outs.finish()
 }
 
-fn dot_run(outs: &mut StructuredOutputs, self_: &Tensor, tensor: &Tensor) -> Result<()> {
+fn dot_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    tensor: &Tensor,
+) -> Result<()> {
     with_sizes!([outs, self_, tensor] meta::linalg::dot_meta(outs, self_, tensor))?;
-    if let Some(key) = operands::kernel_key(outs, "dot", &[("self", &self_), ("tensor", &tensor)])? {
-        DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "dot", &[("self", &self_), ("tensor", &tensor)])? {
+        DOT_KERNEL.get(key)?(self_, tensor, &outs.outputs()?).map_err(structured::in_operator("dot"))?;
     }
     outs.finish()
 }
@@ -120,9 +137,9 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.structured("mm", &handles::MM, Serves::dense("mm_kernel"), |_, (self_, mat2)| {
+    registrar.structured("mm", &handles::MM, Serves::dense("mm_kernel"), |keyset, (self_, mat2)| {
         let mut outs = StructuredOutputs::functional(1);
-        mm_run(&mut outs, self_, mat2)?;
+        mm_run(keyset, &mut outs, self_, mat2)?;
         outs.take(0)
     })?;
     registrar.structured(
@@ -139,7 +156,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 return structured::write_out("mm", out, &redispatch::mm(keyset, self_, mat2)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            mm_run(&mut outs, self_, mat2)?;
+            mm_run(keyset, &mut outs, self_, mat2)?;
             Ok(out.clone())
         },
     )?;
@@ -147,9 +164,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "addmm",
         &handles::ADDMM,
         Serves::dense("addmm_kernel"),
-        |_, (self_, mat1, mat2, beta, alpha)| {
+        |keyset, (self_, mat1, mat2, beta, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
+            addmm_run(keyset, &mut outs, self_, mat1, mat2, beta, alpha)?;
             outs.take(0)
         },
     )?;
@@ -171,7 +188,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
+            addmm_run(keyset, &mut outs, self_, mat1, mat2, beta, alpha)?;
             Ok(self_.clone())
         },
     )?;
@@ -193,13 +210,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            addmm_run(&mut outs, self_, mat1, mat2, beta, alpha)?;
+            addmm_run(keyset, &mut outs, self_, mat1, mat2, beta, alpha)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("bmm", &handles::BMM, Serves::dense("bmm_kernel"), |_, (self_, mat2)| {
+    registrar.structured("bmm", &handles::BMM, Serves::dense("bmm_kernel"), |keyset, (self_, mat2)| {
         let mut outs = StructuredOutputs::functional(1);
-        bmm_run(&mut outs, self_, mat2)?;
+        bmm_run(keyset, &mut outs, self_, mat2)?;
         outs.take(0)
     })?;
     registrar.structured(
@@ -216,7 +233,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 return structured::write_out("bmm", out, &redispatch::bmm(keyset, self_, mat2)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            bmm_run(&mut outs, self_, mat2)?;
+            bmm_run(keyset, &mut outs, self_, mat2)?;
             Ok(out.clone())
         },
     )?;
@@ -224,9 +241,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "baddbmm",
         &handles::BADDBMM,
         Serves::dense("baddbmm_kernel"),
-        |_, (self_, batch1, batch2, beta, alpha)| {
+        |keyset, (self_, batch1, batch2, beta, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
+            baddbmm_run(keyset, &mut outs, self_, batch1, batch2, beta, alpha)?;
             outs.take(0)
         },
     )?;
@@ -248,7 +265,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
+            baddbmm_run(keyset, &mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(self_.clone())
         },
     )?;
@@ -270,7 +287,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            baddbmm_run(&mut outs, self_, batch1, batch2, beta, alpha)?;
+            baddbmm_run(keyset, &mut outs, self_, batch1, batch2, beta, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -278,9 +295,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("mv.out", &handles::MV_OUT, EXPLICIT, |_, (self_, vec, out)| {
         structured::write_out("mv", out, &composite::linalg::mv(self_, vec)?)
     })?;
-    registrar.structured("dot", &handles::DOT, Serves::dense("dot_kernel"), |_, (self_, tensor)| {
+    registrar.structured("dot", &handles::DOT, Serves::dense("dot_kernel"), |keyset, (self_, tensor)| {
         let mut outs = StructuredOutputs::functional(1);
-        dot_run(&mut outs, self_, tensor)?;
+        dot_run(keyset, &mut outs, self_, tensor)?;
         outs.take(0)
     })?;
     registrar.structured(
@@ -297,7 +314,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 return structured::write_out("dot", out, &redispatch::dot(keyset, self_, tensor)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            dot_run(&mut outs, self_, tensor)?;
+            dot_run(keyset, &mut outs, self_, tensor)?;
             Ok(out.clone())
         },
     )?;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -37,6 +37,7 @@ static NLL_LOSS_BACKWARD_KERNEL: DispatchStub<
 > = DispatchStub::new("nll_loss_backward_kernel");
 
 fn nll_loss_forward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     target: &Tensor,
@@ -46,6 +47,7 @@ fn nll_loss_forward_run(
 ) -> Result<()> {
     with_sizes!([outs, self_, target, weight, ignore_index] meta::loss::nll_loss_forward_meta(outs, self_, target, weight, reduction, ignore_index))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "nll_loss_forward",
         &[("self", &self_), ("target", &target), ("weight", &weight)],
@@ -57,12 +59,14 @@ fn nll_loss_forward_run(
             reduction,
             ignore_index.guard_int()?,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("nll_loss_forward"))?;
     }
     outs.finish()
 }
 
 fn nll_loss_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     self_: &Tensor,
@@ -74,6 +78,7 @@ fn nll_loss_backward_run(
 ) -> Result<()> {
     with_sizes!([outs, grad_output, self_, target, weight, ignore_index, total_weight] meta::loss::nll_loss_backward_meta(outs, grad_output, self_, target, weight, reduction, ignore_index, total_weight))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "nll_loss_backward",
         &[
@@ -92,7 +97,8 @@ fn nll_loss_backward_run(
             ignore_index.guard_int()?,
             total_weight,
             &outs.outputs()?,
-        )?;
+        )
+        .map_err(structured::in_operator("nll_loss_backward"))?;
     }
     outs.finish()
 }
@@ -109,9 +115,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "nll_loss_forward",
         &handles::NLL_LOSS_FORWARD,
         Serves::dense("nll_loss_forward_kernel"),
-        |_, (self_, target, weight, reduction, ignore_index)| {
+        |keyset, (self_, target, weight, reduction, ignore_index)| {
             let mut outs = StructuredOutputs::functional(2);
-            nll_loss_forward_run(&mut outs, self_, target, weight, reduction, ignore_index)?;
+            nll_loss_forward_run(keyset, &mut outs, self_, target, weight, reduction, ignore_index)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
@@ -119,9 +125,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "nll_loss_backward",
         &handles::NLL_LOSS_BACKWARD,
         Serves::dense("nll_loss_backward_kernel"),
-        |_, (grad_output, self_, target, weight, reduction, ignore_index, total_weight)| {
+        |keyset, (grad_output, self_, target, weight, reduction, ignore_index, total_weight)| {
             let mut outs = StructuredOutputs::functional(1);
             nll_loss_backward_run(
+                keyset,
                 &mut outs,
                 grad_output,
                 self_,
@@ -168,6 +175,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             }
             let mut outs = StructuredOutputs::out(&[grad_input]);
             nll_loss_backward_run(
+                keyset,
                 &mut outs,
                 grad_output,
                 self_,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, SymInt, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -26,6 +26,7 @@ static LAYER_NORM_KERNEL: DispatchStub<
 > = DispatchStub::new("layer_norm_kernel");
 
 fn native_layer_norm_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     input: &Tensor,
     normalized_shape: &[SymInt],
@@ -35,12 +36,14 @@ fn native_layer_norm_run(
 ) -> Result<()> {
     with_sizes!([outs, input, normalized_shape, weight, bias] meta::norm::native_layer_norm_meta(outs, input, normalized_shape, weight, bias, eps))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "native_layer_norm",
         &[("input", &input), ("weight", &weight), ("bias", &bias)],
     )? {
         let normalized_shape = structured::ints(normalized_shape)?;
-        LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)?;
+        LAYER_NORM_KERNEL.get(key)?(input, &normalized_shape, weight, bias, eps, &outs.outputs()?)
+            .map_err(structured::in_operator("native_layer_norm"))?;
     }
     outs.finish()
 }
@@ -64,9 +67,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "native_layer_norm",
         &handles::NATIVE_LAYER_NORM,
         Serves::dense("layer_norm_kernel"),
-        |_, (input, normalized_shape, weight, bias, eps)| {
+        |keyset, (input, normalized_shape, weight, bias, eps)| {
             let mut outs = StructuredOutputs::functional(3);
-            native_layer_norm_run(&mut outs, input, normalized_shape, weight, bias, eps)?;
+            native_layer_norm_run(keyset, &mut outs, input, normalized_shape, weight, bias, eps)?;
             Ok((outs.take(0)?, outs.take(1)?, outs.take(2)?))
         },
     )?;

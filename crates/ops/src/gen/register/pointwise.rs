@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -396,414 +396,533 @@ static TANH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
 static FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
     DispatchStub::new("fill_kernel");
 
-fn abs_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn abs_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::abs_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ABS_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ABS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("abs"))?;
     }
     outs.finish()
 }
 
-fn neg_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn neg_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::neg_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        NEG_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NEG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("neg"))?;
     }
     outs.finish()
 }
 
-fn exp_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn exp_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "exp", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        EXP_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        EXP_KERNEL.get(key)?(&plan).map_err(structured::in_operator("exp"))?;
     }
     outs.finish()
 }
 
-fn expm1_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn expm1_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "expm1", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        EXPM1_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        EXPM1_KERNEL.get(key)?(&plan).map_err(structured::in_operator("expm1"))?;
     }
     outs.finish()
 }
 
-fn log_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn log_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOG_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log"))?;
     }
     outs.finish()
 }
 
-fn log1p_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn log1p_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "log1p", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOG1P_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG1P_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log1p"))?;
     }
     outs.finish()
 }
 
-fn sqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sqrt_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sqrt", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SQRT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sqrt"))?;
     }
     outs.finish()
 }
 
-fn rsqrt_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn rsqrt_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "rsqrt", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        RSQRT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        RSQRT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("rsqrt"))?;
     }
     outs.finish()
 }
 
-fn sin_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sin_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sin", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SIN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sin"))?;
     }
     outs.finish()
 }
 
-fn cos_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn cos_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "cos", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        COS_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        COS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("cos"))?;
     }
     outs.finish()
 }
 
-fn tanh_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn tanh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "tanh", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        TANH_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        TANH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh"))?;
     }
     outs.finish()
 }
 
-fn sigmoid_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sigmoid_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "sigmoid", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SIGMOID_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SIGMOID_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid"))?;
     }
     outs.finish()
 }
 
-fn relu_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn relu_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::relu_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        RELU_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        RELU_KERNEL.get(key)?(&plan).map_err(structured::in_operator("relu"))?;
     }
     outs.finish()
 }
 
-fn reciprocal_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn reciprocal_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_float_op(outs, "reciprocal", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        RECIPROCAL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        RECIPROCAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("reciprocal"))?;
     }
     outs.finish()
 }
 
-fn floor_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn floor_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::floor_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        FLOOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor"))?;
     }
     outs.finish()
 }
 
-fn ceil_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn ceil_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::ceil_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        CEIL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        CEIL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ceil"))?;
     }
     outs.finish()
 }
 
-fn trunc_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn trunc_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::trunc_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        TRUNC_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        TRUNC_KERNEL.get(key)?(&plan).map_err(structured::in_operator("trunc"))?;
     }
     outs.finish()
 }
 
-fn round_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn round_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::round_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ROUND_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ROUND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("round"))?;
     }
     outs.finish()
 }
 
-fn sign_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sign_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::pointwise::sign_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SIGN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sign"))?;
     }
     outs.finish()
 }
 
-fn sgn_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn sgn_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "sgn", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SGN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sgn"))?;
     }
     outs.finish()
 }
 
-fn bitwise_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn bitwise_not_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "bitwise_not", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_NOT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_not"))?;
     }
     outs.finish()
 }
 
-fn logical_not_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn logical_not_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_bool_op(outs, "logical_not", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_NOT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGICAL_NOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_not"))?;
     }
     outs.finish()
 }
 
-fn conj_physical_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn conj_physical_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::presets::unary_op(outs, "conj_physical", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        CONJ_PHYSICAL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        CONJ_PHYSICAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("conj_physical"))?;
     }
     outs.finish()
 }
 
 fn add_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::add_meta(outs, self_, other, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ADD_KERNEL.get(key)?(&plan, alpha)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ADD_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("add"))?;
     }
     outs.finish()
 }
 
 fn sub_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     alpha: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::sub_meta(outs, self_, other, alpha)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SUB_KERNEL.get(key)?(&plan, alpha)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SUB_KERNEL.get(key)?(&plan, alpha).map_err(structured::in_operator("sub"))?;
     }
     outs.finish()
 }
 
-fn mul_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn mul_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "mul", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        MUL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MUL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("mul"))?;
     }
     outs.finish()
 }
 
-fn div_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn div_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "div", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        DIV_TRUE_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        DIV_TRUE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
 
 fn div_tensor_mode_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     other: &Tensor,
     rounding_mode: Option<&str>,
 ) -> Result<()> {
     let plan = meta::pointwise::div_mode_meta(outs, self_, other, rounding_mode)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        DIV_MODE_KERNEL.get(key)?(&plan, rounding_mode).map_err(structured::in_operator("div"))?;
     }
     outs.finish()
 }
 
-fn floor_divide_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn floor_divide_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::floor_divide_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        DIV_FLOOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        DIV_FLOOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("floor_divide"))?;
     }
     outs.finish()
 }
 
-fn pow_tensor_scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Scalar) -> Result<()> {
+fn pow_tensor_scalar_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    exponent: &Scalar,
+) -> Result<()> {
     let plan = meta::pointwise::pow_tensor_scalar_meta(outs, self_, exponent)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        POW_TENSOR_SCALAR_KERNEL.get(key)?(&plan, exponent).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
 
-fn pow_tensor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, exponent: &Tensor) -> Result<()> {
+fn pow_tensor_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    exponent: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "pow", self_, exponent)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        POW_TENSOR_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("pow"))?;
     }
     outs.finish()
 }
 
-fn remainder_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn remainder_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "remainder", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        REMAINDER_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        REMAINDER_KERNEL.get(key)?(&plan).map_err(structured::in_operator("remainder"))?;
     }
     outs.finish()
 }
 
-fn fmod_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn fmod_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "fmod", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        FMOD_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FMOD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("fmod"))?;
     }
     outs.finish()
 }
 
-fn maximum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn maximum_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::maximum_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        MAXIMUM_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MAXIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("maximum"))?;
     }
     outs.finish()
 }
 
-fn minimum_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn minimum_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::pointwise::minimum_meta(outs, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        MINIMUM_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MINIMUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("minimum"))?;
     }
     outs.finish()
 }
 
-fn atan2_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn atan2_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "atan2", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ATAN2_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ATAN2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("atan2"))?;
     }
     outs.finish()
 }
 
-fn copysign_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn copysign_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_float_op(outs, "copysign", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        COPYSIGN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        COPYSIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("copysign"))?;
     }
     outs.finish()
 }
 
-fn bitwise_and_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_and_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_and", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_AND_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_and"))?;
     }
     outs.finish()
 }
 
-fn bitwise_or_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_or_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_or", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_OR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_or"))?;
     }
     outs.finish()
 }
 
-fn bitwise_xor_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn bitwise_xor_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BITWISE_XOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_xor"))?;
     }
     outs.finish()
 }
 
-fn logical_and_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_and_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_and", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_AND_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGICAL_AND_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_and"))?;
     }
     outs.finish()
 }
 
-fn logical_or_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_or_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_or", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_OR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGICAL_OR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_or"))?;
     }
     outs.finish()
 }
 
-fn logical_xor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn logical_xor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "logical_xor", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LOGICAL_XOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGICAL_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logical_xor"))?;
     }
     outs.finish()
 }
 
-fn eq_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn eq_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "eq", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        EQ_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        EQ_KERNEL.get(key)?(&plan).map_err(structured::in_operator("eq"))?;
     }
     outs.finish()
 }
 
-fn ne_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn ne_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ne", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        NE_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ne"))?;
     }
     outs.finish()
 }
 
-fn lt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn lt_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "lt", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lt"))?;
     }
     outs.finish()
 }
 
-fn le_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn le_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "le", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LE_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("le"))?;
     }
     outs.finish()
 }
 
-fn gt_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn gt_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "gt", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        GT_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("gt"))?;
     }
     outs.finish()
 }
 
-fn ge_tensor_run(outs: &mut StructuredOutputs, self_: &Tensor, other: &Tensor) -> Result<()> {
+fn ge_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::comparison_op(outs, "ge", self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        GE_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("ge"))?;
     }
     outs.finish()
 }
 
 fn addcmul_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     tensor1: &Tensor,
@@ -811,13 +930,14 @@ fn addcmul_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcmul_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ADDCMUL_KERNEL.get(key)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ADDCMUL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcmul"))?;
     }
     outs.finish()
 }
 
 fn addcdiv_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     tensor1: &Tensor,
@@ -825,110 +945,132 @@ fn addcdiv_run(
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::addcdiv_meta(outs, self_, tensor1, tensor2, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ADDCDIV_KERNEL.get(key)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ADDCDIV_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("addcdiv"))?;
     }
     outs.finish()
 }
 
 fn lerp_scalar_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     end: &Tensor,
     weight: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_scalar_meta(outs, self_, end, weight)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LERP_SCALAR_KERNEL.get(key)?(&plan, weight)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LERP_SCALAR_KERNEL.get(key)?(&plan, weight).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
 
 fn lerp_tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     end: &Tensor,
     weight: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::lerp_tensor_meta(outs, self_, end, weight)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        LERP_TENSOR_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LERP_TENSOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lerp"))?;
     }
     outs.finish()
 }
 
 fn clamp_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     min: Option<&Scalar>,
     max: Option<&Scalar>,
 ) -> Result<()> {
     let plan = meta::pointwise::clamp_meta(outs, self_, min, max)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        CLAMP_KERNEL.get(key)?(&plan, min, max)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        CLAMP_KERNEL.get(key)?(&plan, min, max).map_err(structured::in_operator("clamp"))?;
     }
     outs.finish()
 }
 
 fn where_self_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     condition: &Tensor,
     self_: &Tensor,
     other: &Tensor,
 ) -> Result<()> {
     let plan = meta::pointwise::where_meta(outs, condition, self_, other)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        WHERE_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        WHERE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("where"))?;
     }
     outs.finish()
 }
 
 fn threshold_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     threshold: &Scalar,
     value: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_meta(outs, self_, threshold, value)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        THRESHOLD_KERNEL.get(key)?(&plan, threshold, value)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        THRESHOLD_KERNEL.get(key)?(&plan, threshold, value).map_err(structured::in_operator("threshold"))?;
     }
     outs.finish()
 }
 
 fn threshold_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     self_: &Tensor,
     threshold: &Scalar,
 ) -> Result<()> {
     let plan = meta::pointwise::threshold_backward_meta(outs, grad_output, self_, threshold)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        THRESHOLD_BACKWARD_KERNEL.get(key)?(&plan, threshold)
+            .map_err(structured::in_operator("threshold_backward"))?;
     }
     outs.finish()
 }
 
-fn sigmoid_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
+fn sigmoid_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "sigmoid_backward", grad_output, output)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SIGMOID_BACKWARD_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SIGMOID_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sigmoid_backward"))?;
     }
     outs.finish()
 }
 
-fn tanh_backward_run(outs: &mut StructuredOutputs, grad_output: &Tensor, output: &Tensor) -> Result<()> {
+fn tanh_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+) -> Result<()> {
     let plan = meta::presets::binary_op(outs, "tanh_backward", grad_output, output)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        TANH_BACKWARD_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        TANH_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tanh_backward"))?;
     }
     outs.finish()
 }
 
-fn fill__scalar_run(outs: &mut StructuredOutputs, self_: &Tensor, value: &Scalar) -> Result<()> {
+fn fill__scalar_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    value: &Scalar,
+) -> Result<()> {
     let plan = meta::presets::fill_op(outs, "fill", self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        FILL_KERNEL.get(key)?(&plan, value)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FILL_KERNEL.get(key)?(&plan, value).map_err(structured::in_operator("fill_"))?;
     }
     outs.finish()
 }
@@ -999,23 +1141,33 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.structured("abs", &handles::ABS, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        abs_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("abs_", &handles::ABS_, Serves::dense_unchecked("abs_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        abs_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "abs",
+        &handles::ABS,
+        Serves::dense_of_mixed_devices("abs_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            abs_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "abs_",
+        &handles::ABS_,
+        Serves::dense_of_mixed_devices("abs_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            abs_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "abs.out",
         &handles::ABS_OUT,
-        Serves::dense_unchecked("abs_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("abs_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            abs_run(&mut outs, self_)?;
+            abs_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1028,23 +1180,33 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
     })?;
-    registrar.structured("neg", &handles::NEG, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        neg_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("neg_", &handles::NEG_, Serves::dense_unchecked("neg_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        neg_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "neg",
+        &handles::NEG,
+        Serves::dense_of_mixed_devices("neg_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            neg_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "neg_",
+        &handles::NEG_,
+        Serves::dense_of_mixed_devices("neg_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            neg_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "neg.out",
         &handles::NEG_OUT,
-        Serves::dense_unchecked("neg_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("neg_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            neg_run(&mut outs, self_)?;
+            neg_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1060,298 +1222,353 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
     })?;
-    registrar.structured("exp", &handles::EXP, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        exp_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("exp_", &handles::EXP_, Serves::dense_unchecked("exp_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        exp_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "exp",
+        &handles::EXP,
+        Serves::dense_of_mixed_devices("exp_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            exp_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "exp_",
+        &handles::EXP_,
+        Serves::dense_of_mixed_devices("exp_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            exp_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "exp.out",
         &handles::EXP_OUT,
-        Serves::dense_unchecked("exp_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("exp_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            exp_run(&mut outs, self_)?;
+            exp_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "expm1",
         &handles::EXPM1,
-        Serves::dense_unchecked("expm1_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("expm1_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "expm1_",
         &handles::EXPM1_,
-        Serves::dense_unchecked("expm1_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("expm1_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "expm1.out",
         &handles::EXPM1_OUT,
-        Serves::dense_unchecked("expm1_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("expm1_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            expm1_run(&mut outs, self_)?;
+            expm1_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("log", &handles::LOG, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        log_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("log_", &handles::LOG_, Serves::dense_unchecked("log_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        log_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "log",
+        &handles::LOG,
+        Serves::dense_of_mixed_devices("log_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log_",
+        &handles::LOG_,
+        Serves::dense_of_mixed_devices("log_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "log.out",
         &handles::LOG_OUT,
-        Serves::dense_unchecked("log_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("log_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            log_run(&mut outs, self_)?;
+            log_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "log1p",
         &handles::LOG1P,
-        Serves::dense_unchecked("log1p_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("log1p_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "log1p_",
         &handles::LOG1P_,
-        Serves::dense_unchecked("log1p_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("log1p_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "log1p.out",
         &handles::LOG1P_OUT,
-        Serves::dense_unchecked("log1p_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("log1p_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            log1p_run(&mut outs, self_)?;
+            log1p_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sqrt", &handles::SQRT, Serves::dense_unchecked("sqrt_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sqrt_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "sqrt",
+        &handles::SQRT,
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sqrt_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "sqrt_",
         &handles::SQRT_,
-        Serves::dense_unchecked("sqrt_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sqrt_run(&mut outs, self_)?;
+            sqrt_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "sqrt.out",
         &handles::SQRT_OUT,
-        Serves::dense_unchecked("sqrt_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("sqrt_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sqrt_run(&mut outs, self_)?;
+            sqrt_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "rsqrt",
         &handles::RSQRT,
-        Serves::dense_unchecked("rsqrt_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "rsqrt_",
         &handles::RSQRT_,
-        Serves::dense_unchecked("rsqrt_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "rsqrt.out",
         &handles::RSQRT_OUT,
-        Serves::dense_unchecked("rsqrt_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("rsqrt_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            rsqrt_run(&mut outs, self_)?;
+            rsqrt_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sin", &handles::SIN, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sin_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("sin_", &handles::SIN_, Serves::dense_unchecked("sin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sin_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sin",
+        &handles::SIN,
+        Serves::dense_of_mixed_devices("sin_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sin_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sin_",
+        &handles::SIN_,
+        Serves::dense_of_mixed_devices("sin_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sin_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sin.out",
         &handles::SIN_OUT,
-        Serves::dense_unchecked("sin_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("sin_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sin_run(&mut outs, self_)?;
+            sin_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("cos", &handles::COS, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        cos_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("cos_", &handles::COS_, Serves::dense_unchecked("cos_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        cos_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "cos",
+        &handles::COS,
+        Serves::dense_of_mixed_devices("cos_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            cos_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "cos_",
+        &handles::COS_,
+        Serves::dense_of_mixed_devices("cos_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            cos_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "cos.out",
         &handles::COS_OUT,
-        Serves::dense_unchecked("cos_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("cos_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            cos_run(&mut outs, self_)?;
+            cos_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("tanh", &handles::TANH, Serves::dense_unchecked("tanh_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        tanh_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "tanh",
+        &handles::TANH,
+        Serves::dense_of_mixed_devices("tanh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            tanh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "tanh_",
         &handles::TANH_,
-        Serves::dense_unchecked("tanh_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("tanh_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            tanh_run(&mut outs, self_)?;
+            tanh_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "tanh.out",
         &handles::TANH_OUT,
-        Serves::dense_unchecked("tanh_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("tanh_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            tanh_run(&mut outs, self_)?;
+            tanh_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "sigmoid",
         &handles::SIGMOID,
-        Serves::dense_unchecked("sigmoid_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "sigmoid_",
         &handles::SIGMOID_,
-        Serves::dense_unchecked("sigmoid_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "sigmoid.out",
         &handles::SIGMOID_OUT,
-        Serves::dense_unchecked("sigmoid_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("sigmoid_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sigmoid_run(&mut outs, self_)?;
+            sigmoid_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("relu", &handles::RELU, Serves::dense_unchecked("relu_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        relu_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "relu",
+        &handles::RELU,
+        Serves::dense_of_mixed_devices("relu_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            relu_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "relu_",
         &handles::RELU_,
-        Serves::dense_unchecked("relu_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("relu_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            relu_run(&mut outs, self_)?;
+            relu_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "reciprocal",
         &handles::RECIPROCAL,
-        Serves::dense_unchecked("reciprocal_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "reciprocal_",
         &handles::RECIPROCAL_,
-        Serves::dense_unchecked("reciprocal_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "reciprocal.out",
         &handles::RECIPROCAL_OUT,
-        Serves::dense_unchecked("reciprocal_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("reciprocal_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            reciprocal_run(&mut outs, self_)?;
+            reciprocal_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1367,115 +1584,120 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor",
         &handles::FLOOR,
-        Serves::dense_unchecked("floor_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("floor_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "floor_",
         &handles::FLOOR_,
-        Serves::dense_unchecked("floor_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("floor_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "floor.out",
         &handles::FLOOR_OUT,
-        Serves::dense_unchecked("floor_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("floor_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            floor_run(&mut outs, self_)?;
+            floor_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("ceil", &handles::CEIL, Serves::dense_unchecked("ceil_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        ceil_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "ceil",
+        &handles::CEIL,
+        Serves::dense_of_mixed_devices("ceil_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            ceil_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "ceil_",
         &handles::CEIL_,
-        Serves::dense_unchecked("ceil_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("ceil_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            ceil_run(&mut outs, self_)?;
+            ceil_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "ceil.out",
         &handles::CEIL_OUT,
-        Serves::dense_unchecked("ceil_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("ceil_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            ceil_run(&mut outs, self_)?;
+            ceil_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "trunc",
         &handles::TRUNC,
-        Serves::dense_unchecked("trunc_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("trunc_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "trunc_",
         &handles::TRUNC_,
-        Serves::dense_unchecked("trunc_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("trunc_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "trunc.out",
         &handles::TRUNC_OUT,
-        Serves::dense_unchecked("trunc_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("trunc_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            trunc_run(&mut outs, self_)?;
+            trunc_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "round",
         &handles::ROUND,
-        Serves::dense_unchecked("round_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("round_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "round_",
         &handles::ROUND_,
-        Serves::dense_unchecked("round_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("round_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "round.out",
         &handles::ROUND_OUT,
-        Serves::dense_unchecked("round_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("round_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            round_run(&mut outs, self_)?;
+            round_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1493,95 +1715,110 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
         },
     )?;
-    registrar.structured("sign", &handles::SIGN, Serves::dense_unchecked("sign_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sign_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "sign",
+        &handles::SIGN,
+        Serves::dense_of_mixed_devices("sign_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sign_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "sign_",
         &handles::SIGN_,
-        Serves::dense_unchecked("sign_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("sign_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sign_run(&mut outs, self_)?;
+            sign_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "sign.out",
         &handles::SIGN_OUT,
-        Serves::dense_unchecked("sign_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("sign_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sign_run(&mut outs, self_)?;
+            sign_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("sgn", &handles::SGN, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        sgn_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
-    registrar.structured("sgn_", &handles::SGN_, Serves::dense_unchecked("sgn_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::inplace(self_);
-        sgn_run(&mut outs, self_)?;
-        Ok(self_.clone())
-    })?;
+    registrar.structured(
+        "sgn",
+        &handles::SGN,
+        Serves::dense_of_mixed_devices("sgn_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sgn_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sgn_",
+        &handles::SGN_,
+        Serves::dense_of_mixed_devices("sgn_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sgn_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
     registrar.structured(
         "sgn.out",
         &handles::SGN_OUT,
-        Serves::dense_unchecked("sgn_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("sgn_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sgn_run(&mut outs, self_)?;
+            sgn_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "bitwise_not",
         &handles::BITWISE_NOT,
-        Serves::dense_unchecked("bitwise_not_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "bitwise_not_",
         &handles::BITWISE_NOT_,
-        Serves::dense_unchecked("bitwise_not_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bitwise_not.out",
         &handles::BITWISE_NOT_OUT,
-        Serves::dense_unchecked("bitwise_not_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("bitwise_not_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_not_run(&mut outs, self_)?;
+            bitwise_not_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "logical_not",
         &handles::LOGICAL_NOT,
-        Serves::dense_unchecked("logical_not_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "logical_not_",
         &handles::LOGICAL_NOT_,
-        Serves::dense_unchecked("logical_not_kernel"),
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
         |keyset, (self_,)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -1591,14 +1828,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "logical_not.out",
         &handles::LOGICAL_NOT_OUT,
-        Serves::dense_unchecked("logical_not_kernel"),
+        Serves::dense_of_mixed_devices("logical_not_kernel"),
         |keyset, (self_, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -1609,37 +1846,37 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_not_run(&mut outs, self_)?;
+            logical_not_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "conj_physical",
         &handles::CONJ_PHYSICAL,
-        Serves::dense_unchecked("conj_physical_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::functional(1);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "conj_physical_",
         &handles::CONJ_PHYSICAL_,
-        Serves::dense_unchecked("conj_physical_kernel"),
-        |_, (self_,)| {
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
+        |keyset, (self_,)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "conj_physical.out",
         &handles::CONJ_PHYSICAL_OUT,
-        Serves::dense_unchecked("conj_physical_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("conj_physical_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            conj_physical_run(&mut outs, self_)?;
+            conj_physical_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -1653,30 +1890,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "add.Tensor",
         &handles::ADD_TENSOR,
-        Serves::dense_unchecked("add_kernel"),
-        |_, (self_, other, alpha)| {
+        Serves::dense_of_mixed_devices("add_kernel"),
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "add_.Tensor",
         &handles::ADD__TENSOR,
-        Serves::dense_unchecked("add_kernel"),
-        |_, (self_, other, alpha)| {
+        Serves::dense_of_mixed_devices("add_kernel"),
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "add.out",
         &handles::ADD_OUT,
-        Serves::dense_unchecked("add_kernel"),
-        |_, (self_, other, alpha, out)| {
+        Serves::dense_of_mixed_devices("add_kernel"),
+        |keyset, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            add_tensor_run(&mut outs, self_, other, alpha)?;
+            add_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -1689,30 +1926,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sub.Tensor",
         &handles::SUB_TENSOR,
-        Serves::dense_unchecked("sub_kernel"),
-        |_, (self_, other, alpha)| {
+        Serves::dense_of_mixed_devices("sub_kernel"),
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "sub_.Tensor",
         &handles::SUB__TENSOR,
-        Serves::dense_unchecked("sub_kernel"),
-        |_, (self_, other, alpha)| {
+        Serves::dense_of_mixed_devices("sub_kernel"),
+        |keyset, (self_, other, alpha)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "sub.out",
         &handles::SUB_OUT,
-        Serves::dense_unchecked("sub_kernel"),
-        |_, (self_, other, alpha, out)| {
+        Serves::dense_of_mixed_devices("sub_kernel"),
+        |keyset, (self_, other, alpha, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sub_tensor_run(&mut outs, self_, other, alpha)?;
+            sub_tensor_run(keyset, &mut outs, self_, other, alpha)?;
             Ok(out.clone())
         },
     )?;
@@ -1755,30 +1992,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "mul.Tensor",
         &handles::MUL_TENSOR,
-        Serves::dense_unchecked("mul_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("mul_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "mul_.Tensor",
         &handles::MUL__TENSOR,
-        Serves::dense_unchecked("mul_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("mul_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "mul.out",
         &handles::MUL_OUT,
-        Serves::dense_unchecked("mul_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("mul_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            mul_tensor_run(&mut outs, self_, other)?;
+            mul_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -1812,30 +2049,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor",
         &handles::DIV_TENSOR,
-        Serves::dense_unchecked("div_true_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("div_true_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "div_.Tensor",
         &handles::DIV__TENSOR,
-        Serves::dense_unchecked("div_true_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("div_true_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "div.out",
         &handles::DIV_OUT,
-        Serves::dense_unchecked("div_true_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("div_true_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            div_tensor_run(&mut outs, self_, other)?;
+            div_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -1848,30 +2085,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "div.Tensor_mode",
         &handles::DIV_TENSOR_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
-        |_, (self_, other, rounding_mode)| {
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
+        |keyset, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::functional(1);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "div_.Tensor_mode",
         &handles::DIV__TENSOR_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
-        |_, (self_, other, rounding_mode)| {
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
+        |keyset, (self_, other, rounding_mode)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "div.out_mode",
         &handles::DIV_OUT_MODE,
-        Serves::dense_unchecked("div_mode_kernel"),
-        |_, (self_, other, rounding_mode, out)| {
+        Serves::dense_of_mixed_devices("div_mode_kernel"),
+        |keyset, (self_, other, rounding_mode, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            div_tensor_mode_run(&mut outs, self_, other, rounding_mode)?;
+            div_tensor_mode_run(keyset, &mut outs, self_, other, rounding_mode)?;
             Ok(out.clone())
         },
     )?;
@@ -1975,30 +2212,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "floor_divide",
         &handles::FLOOR_DIVIDE,
-        Serves::dense_unchecked("div_floor_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "floor_divide_.Tensor",
         &handles::FLOOR_DIVIDE__TENSOR,
-        Serves::dense_unchecked("div_floor_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "floor_divide.out",
         &handles::FLOOR_DIVIDE_OUT,
-        Serves::dense_unchecked("div_floor_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("div_floor_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            floor_divide_run(&mut outs, self_, other)?;
+            floor_divide_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2029,50 +2266,50 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "pow.Tensor_Scalar",
         &handles::POW_TENSOR_SCALAR,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent)| {
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "pow_.Scalar",
         &handles::POW__SCALAR,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent)| {
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "pow.Tensor_Scalar_out",
         &handles::POW_TENSOR_SCALAR_OUT,
-        Serves::dense_unchecked("pow_tensor_scalar_kernel"),
-        |_, (self_, exponent, out)| {
+        Serves::dense_of_mixed_devices("pow_tensor_scalar_kernel"),
+        |keyset, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            pow_tensor_scalar_run(&mut outs, self_, exponent)?;
+            pow_tensor_scalar_run(keyset, &mut outs, self_, exponent)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "pow.Tensor_Tensor",
         &handles::POW_TENSOR_TENSOR,
-        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
-        |_, (self_, exponent)| {
+        Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
+        |keyset, (self_, exponent)| {
             let mut outs = StructuredOutputs::functional(1);
-            pow_tensor_tensor_run(&mut outs, self_, exponent)?;
+            pow_tensor_tensor_run(keyset, &mut outs, self_, exponent)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "pow.Tensor_Tensor_out",
         &handles::POW_TENSOR_TENSOR_OUT,
-        Serves::dense_unchecked("pow_tensor_tensor_kernel"),
-        |_, (self_, exponent, out)| {
+        Serves::dense_of_mixed_devices("pow_tensor_tensor_kernel"),
+        |keyset, (self_, exponent, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            pow_tensor_tensor_run(&mut outs, self_, exponent)?;
+            pow_tensor_tensor_run(keyset, &mut outs, self_, exponent)?;
             Ok(out.clone())
         },
     )?;
@@ -2116,30 +2353,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "remainder.Tensor",
         &handles::REMAINDER_TENSOR,
-        Serves::dense_unchecked("remainder_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("remainder_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "remainder_.Tensor",
         &handles::REMAINDER__TENSOR,
-        Serves::dense_unchecked("remainder_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("remainder_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "remainder.Tensor_out",
         &handles::REMAINDER_TENSOR_OUT,
-        Serves::dense_unchecked("remainder_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("remainder_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            remainder_tensor_run(&mut outs, self_, other)?;
+            remainder_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2166,70 +2403,70 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fmod.Tensor",
         &handles::FMOD_TENSOR,
-        Serves::dense_unchecked("fmod_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("fmod_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "fmod_.Tensor",
         &handles::FMOD__TENSOR,
-        Serves::dense_unchecked("fmod_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("fmod_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "fmod.Tensor_out",
         &handles::FMOD_TENSOR_OUT,
-        Serves::dense_unchecked("fmod_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("fmod_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            fmod_tensor_run(&mut outs, self_, other)?;
+            fmod_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "maximum",
         &handles::MAXIMUM,
-        Serves::dense_unchecked("maximum_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("maximum_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            maximum_run(&mut outs, self_, other)?;
+            maximum_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "maximum.out",
         &handles::MAXIMUM_OUT,
-        Serves::dense_unchecked("maximum_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("maximum_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            maximum_run(&mut outs, self_, other)?;
+            maximum_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "minimum",
         &handles::MINIMUM,
-        Serves::dense_unchecked("minimum_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("minimum_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            minimum_run(&mut outs, self_, other)?;
+            minimum_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "minimum.out",
         &handles::MINIMUM_OUT,
-        Serves::dense_unchecked("minimum_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("minimum_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            minimum_run(&mut outs, self_, other)?;
+            minimum_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2248,60 +2485,60 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "atan2",
         &handles::ATAN2,
-        Serves::dense_unchecked("atan2_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("atan2_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "atan2_",
         &handles::ATAN2_,
-        Serves::dense_unchecked("atan2_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("atan2_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "atan2.out",
         &handles::ATAN2_OUT,
-        Serves::dense_unchecked("atan2_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("atan2_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            atan2_run(&mut outs, self_, other)?;
+            atan2_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "copysign.Tensor",
         &handles::COPYSIGN_TENSOR,
-        Serves::dense_unchecked("copysign_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("copysign_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "copysign_.Tensor",
         &handles::COPYSIGN__TENSOR,
-        Serves::dense_unchecked("copysign_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("copysign_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "copysign.out",
         &handles::COPYSIGN_OUT,
-        Serves::dense_unchecked("copysign_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("copysign_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            copysign_tensor_run(&mut outs, self_, other)?;
+            copysign_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2322,30 +2559,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_and.Tensor",
         &handles::BITWISE_AND_TENSOR,
-        Serves::dense_unchecked("bitwise_and_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "bitwise_and_.Tensor",
         &handles::BITWISE_AND__TENSOR,
-        Serves::dense_unchecked("bitwise_and_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bitwise_and.Tensor_out",
         &handles::BITWISE_AND_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_and_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("bitwise_and_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_and_tensor_run(&mut outs, self_, other)?;
+            bitwise_and_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2388,30 +2625,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_or.Tensor",
         &handles::BITWISE_OR_TENSOR,
-        Serves::dense_unchecked("bitwise_or_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "bitwise_or_.Tensor",
         &handles::BITWISE_OR__TENSOR,
-        Serves::dense_unchecked("bitwise_or_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bitwise_or.Tensor_out",
         &handles::BITWISE_OR_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_or_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("bitwise_or_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_or_tensor_run(&mut outs, self_, other)?;
+            bitwise_or_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2450,30 +2687,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "bitwise_xor.Tensor",
         &handles::BITWISE_XOR_TENSOR,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "bitwise_xor_.Tensor",
         &handles::BITWISE_XOR__TENSOR,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bitwise_xor.Tensor_out",
         &handles::BITWISE_XOR_TENSOR_OUT,
-        Serves::dense_unchecked("bitwise_xor_kernel"),
-        |_, (self_, other, out)| {
+        Serves::dense_of_mixed_devices("bitwise_xor_kernel"),
+        |keyset, (self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            bitwise_xor_tensor_run(&mut outs, self_, other)?;
+            bitwise_xor_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2552,17 +2789,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "logical_and",
         &handles::LOGICAL_AND,
-        Serves::dense_unchecked("logical_and_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "logical_and_",
         &handles::LOGICAL_AND_,
-        Serves::dense_unchecked("logical_and_kernel"),
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2572,14 +2809,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "logical_and.out",
         &handles::LOGICAL_AND_OUT,
-        Serves::dense_unchecked("logical_and_kernel"),
+        Serves::dense_of_mixed_devices("logical_and_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2590,24 +2827,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_and_run(&mut outs, self_, other)?;
+            logical_and_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "logical_or",
         &handles::LOGICAL_OR,
-        Serves::dense_unchecked("logical_or_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "logical_or_",
         &handles::LOGICAL_OR_,
-        Serves::dense_unchecked("logical_or_kernel"),
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2617,14 +2854,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "logical_or.out",
         &handles::LOGICAL_OR_OUT,
-        Serves::dense_unchecked("logical_or_kernel"),
+        Serves::dense_of_mixed_devices("logical_or_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2635,24 +2872,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_or_run(&mut outs, self_, other)?;
+            logical_or_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "logical_xor",
         &handles::LOGICAL_XOR,
-        Serves::dense_unchecked("logical_xor_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "logical_xor_",
         &handles::LOGICAL_XOR_,
-        Serves::dense_unchecked("logical_xor_kernel"),
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2662,14 +2899,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "logical_xor.out",
         &handles::LOGICAL_XOR_OUT,
-        Serves::dense_unchecked("logical_xor_kernel"),
+        Serves::dense_of_mixed_devices("logical_xor_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2680,24 +2917,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            logical_xor_run(&mut outs, self_, other)?;
+            logical_xor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "eq.Tensor",
         &handles::EQ_TENSOR,
-        Serves::dense_unchecked("eq_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("eq_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "eq_.Tensor",
         &handles::EQ__TENSOR,
-        Serves::dense_unchecked("eq_kernel"),
+        Serves::dense_of_mixed_devices("eq_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2707,14 +2944,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "eq.Tensor_out",
         &handles::EQ_TENSOR_OUT,
-        Serves::dense_unchecked("eq_kernel"),
+        Serves::dense_of_mixed_devices("eq_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2725,7 +2962,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            eq_tensor_run(&mut outs, self_, other)?;
+            eq_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2741,17 +2978,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ne.Tensor",
         &handles::NE_TENSOR,
-        Serves::dense_unchecked("ne_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("ne_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "ne_.Tensor",
         &handles::NE__TENSOR,
-        Serves::dense_unchecked("ne_kernel"),
+        Serves::dense_of_mixed_devices("ne_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2761,14 +2998,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "ne.Tensor_out",
         &handles::NE_TENSOR_OUT,
-        Serves::dense_unchecked("ne_kernel"),
+        Serves::dense_of_mixed_devices("ne_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2779,7 +3016,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            ne_tensor_run(&mut outs, self_, other)?;
+            ne_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2795,17 +3032,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "lt.Tensor",
         &handles::LT_TENSOR,
-        Serves::dense_unchecked("lt_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("lt_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "lt_.Tensor",
         &handles::LT__TENSOR,
-        Serves::dense_unchecked("lt_kernel"),
+        Serves::dense_of_mixed_devices("lt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2815,14 +3052,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "lt.Tensor_out",
         &handles::LT_TENSOR_OUT,
-        Serves::dense_unchecked("lt_kernel"),
+        Serves::dense_of_mixed_devices("lt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2833,7 +3070,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            lt_tensor_run(&mut outs, self_, other)?;
+            lt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2849,17 +3086,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "le.Tensor",
         &handles::LE_TENSOR,
-        Serves::dense_unchecked("le_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("le_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "le_.Tensor",
         &handles::LE__TENSOR,
-        Serves::dense_unchecked("le_kernel"),
+        Serves::dense_of_mixed_devices("le_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2869,14 +3106,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "le.Tensor_out",
         &handles::LE_TENSOR_OUT,
-        Serves::dense_unchecked("le_kernel"),
+        Serves::dense_of_mixed_devices("le_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2887,7 +3124,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            le_tensor_run(&mut outs, self_, other)?;
+            le_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2903,17 +3140,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gt.Tensor",
         &handles::GT_TENSOR,
-        Serves::dense_unchecked("gt_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("gt_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "gt_.Tensor",
         &handles::GT__TENSOR,
-        Serves::dense_unchecked("gt_kernel"),
+        Serves::dense_of_mixed_devices("gt_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2923,14 +3160,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "gt.Tensor_out",
         &handles::GT_TENSOR_OUT,
-        Serves::dense_unchecked("gt_kernel"),
+        Serves::dense_of_mixed_devices("gt_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2941,7 +3178,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            gt_tensor_run(&mut outs, self_, other)?;
+            gt_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -2957,17 +3194,17 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "ge.Tensor",
         &handles::GE_TENSOR,
-        Serves::dense_unchecked("ge_kernel"),
-        |_, (self_, other)| {
+        Serves::dense_of_mixed_devices("ge_kernel"),
+        |keyset, (self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "ge_.Tensor",
         &handles::GE__TENSOR,
-        Serves::dense_unchecked("ge_kernel"),
+        Serves::dense_of_mixed_devices("ge_kernel"),
         |keyset, (self_, other)| {
             if !structured::is_bool(self_) {
                 return structured::write_inplace(
@@ -2977,14 +3214,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::inplace(self_);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "ge.Tensor_out",
         &handles::GE_TENSOR_OUT,
-        Serves::dense_unchecked("ge_kernel"),
+        Serves::dense_of_mixed_devices("ge_kernel"),
         |keyset, (self_, other, out)| {
             if !structured::is_bool(out) {
                 return structured::write_out_or_input(
@@ -2995,7 +3232,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            ge_tensor_run(&mut outs, self_, other)?;
+            ge_tensor_run(keyset, &mut outs, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3019,120 +3256,120 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addcmul",
         &handles::ADDCMUL,
-        Serves::dense_unchecked("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "addcmul_",
         &handles::ADDCMUL_,
-        Serves::dense_unchecked("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "addcmul.out",
         &handles::ADDCMUL_OUT,
-        Serves::dense_unchecked("addcmul_kernel"),
-        |_, (self_, tensor1, tensor2, value, out)| {
+        Serves::dense_of_mixed_devices("addcmul_kernel"),
+        |keyset, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            addcmul_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcmul_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "addcdiv",
         &handles::ADDCDIV,
-        Serves::dense_unchecked("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "addcdiv_",
         &handles::ADDCDIV_,
-        Serves::dense_unchecked("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value)| {
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
+        |keyset, (self_, tensor1, tensor2, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "addcdiv.out",
         &handles::ADDCDIV_OUT,
-        Serves::dense_unchecked("addcdiv_kernel"),
-        |_, (self_, tensor1, tensor2, value, out)| {
+        Serves::dense_of_mixed_devices("addcdiv_kernel"),
+        |keyset, (self_, tensor1, tensor2, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            addcdiv_run(&mut outs, self_, tensor1, tensor2, value)?;
+            addcdiv_run(keyset, &mut outs, self_, tensor1, tensor2, value)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "lerp.Scalar",
         &handles::LERP_SCALAR,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
-        |_, (self_, end, weight)| {
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "lerp_.Scalar",
         &handles::LERP__SCALAR,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
-        |_, (self_, end, weight)| {
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "lerp.Scalar_out",
         &handles::LERP_SCALAR_OUT,
-        Serves::dense_unchecked("lerp_scalar_kernel"),
-        |_, (self_, end, weight, out)| {
+        Serves::dense_of_mixed_devices("lerp_scalar_kernel"),
+        |keyset, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            lerp_scalar_run(&mut outs, self_, end, weight)?;
+            lerp_scalar_run(keyset, &mut outs, self_, end, weight)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "lerp.Tensor",
         &handles::LERP_TENSOR,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
-        |_, (self_, end, weight)| {
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::functional(1);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "lerp_.Tensor",
         &handles::LERP__TENSOR,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
-        |_, (self_, end, weight)| {
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
+        |keyset, (self_, end, weight)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "lerp.Tensor_out",
         &handles::LERP_TENSOR_OUT,
-        Serves::dense_unchecked("lerp_tensor_kernel"),
-        |_, (self_, end, weight, out)| {
+        Serves::dense_of_mixed_devices("lerp_tensor_kernel"),
+        |keyset, (self_, end, weight, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            lerp_tensor_run(&mut outs, self_, end, weight)?;
+            lerp_tensor_run(keyset, &mut outs, self_, end, weight)?;
             Ok(out.clone())
         },
     )?;
@@ -3153,30 +3390,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "clamp",
         &handles::CLAMP,
-        Serves::dense_unchecked("clamp_kernel"),
-        |_, (self_, min, max)| {
+        Serves::dense_of_mixed_devices("clamp_kernel"),
+        |keyset, (self_, min, max)| {
             let mut outs = StructuredOutputs::functional(1);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "clamp_",
         &handles::CLAMP_,
-        Serves::dense_unchecked("clamp_kernel"),
-        |_, (self_, min, max)| {
+        Serves::dense_of_mixed_devices("clamp_kernel"),
+        |keyset, (self_, min, max)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "clamp.out",
         &handles::CLAMP_OUT,
-        Serves::dense_unchecked("clamp_kernel"),
-        |_, (self_, min, max, out)| {
+        Serves::dense_of_mixed_devices("clamp_kernel"),
+        |keyset, (self_, min, max, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            clamp_run(&mut outs, self_, min, max)?;
+            clamp_run(keyset, &mut outs, self_, min, max)?;
             Ok(out.clone())
         },
     )?;
@@ -3253,20 +3490,20 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "where.self",
         &handles::WHERE_SELF,
-        Serves::dense_unchecked("where_kernel"),
-        |_, (condition, self_, other)| {
+        Serves::dense_of_mixed_devices("where_kernel"),
+        |keyset, (condition, self_, other)| {
             let mut outs = StructuredOutputs::functional(1);
-            where_self_run(&mut outs, condition, self_, other)?;
+            where_self_run(keyset, &mut outs, condition, self_, other)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "where.self_out",
         &handles::WHERE_SELF_OUT,
-        Serves::dense_unchecked("where_kernel"),
-        |_, (condition, self_, other, out)| {
+        Serves::dense_of_mixed_devices("where_kernel"),
+        |keyset, (condition, self_, other, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            where_self_run(&mut outs, condition, self_, other)?;
+            where_self_run(keyset, &mut outs, condition, self_, other)?;
             Ok(out.clone())
         },
     )?;
@@ -3291,90 +3528,90 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "threshold",
         &handles::THRESHOLD,
-        Serves::dense_unchecked("threshold_kernel"),
-        |_, (self_, threshold, value)| {
+        Serves::dense_of_mixed_devices("threshold_kernel"),
+        |keyset, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::functional(1);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "threshold_",
         &handles::THRESHOLD_,
-        Serves::dense_unchecked("threshold_kernel"),
-        |_, (self_, threshold, value)| {
+        Serves::dense_of_mixed_devices("threshold_kernel"),
+        |keyset, (self_, threshold, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "threshold.out",
         &handles::THRESHOLD_OUT,
-        Serves::dense_unchecked("threshold_kernel"),
-        |_, (self_, threshold, value, out)| {
+        Serves::dense_of_mixed_devices("threshold_kernel"),
+        |keyset, (self_, threshold, value, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            threshold_run(&mut outs, self_, threshold, value)?;
+            threshold_run(keyset, &mut outs, self_, threshold, value)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "threshold_backward",
         &handles::THRESHOLD_BACKWARD,
-        Serves::dense_unchecked("threshold_backward_kernel"),
-        |_, (grad_output, self_, threshold)| {
+        Serves::dense_of_mixed_devices("threshold_backward_kernel"),
+        |keyset, (grad_output, self_, threshold)| {
             let mut outs = StructuredOutputs::functional(1);
-            threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
+            threshold_backward_run(keyset, &mut outs, grad_output, self_, threshold)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "threshold_backward.grad_input",
         &handles::THRESHOLD_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("threshold_backward_kernel"),
-        |_, (grad_output, self_, threshold, grad_input)| {
+        Serves::dense_of_mixed_devices("threshold_backward_kernel"),
+        |keyset, (grad_output, self_, threshold, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            threshold_backward_run(&mut outs, grad_output, self_, threshold)?;
+            threshold_backward_run(keyset, &mut outs, grad_output, self_, threshold)?;
             Ok(grad_input.clone())
         },
     )?;
     registrar.structured(
         "sigmoid_backward",
         &handles::SIGMOID_BACKWARD,
-        Serves::dense_unchecked("sigmoid_backward_kernel"),
-        |_, (grad_output, output)| {
+        Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
+        |keyset, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
-            sigmoid_backward_run(&mut outs, grad_output, output)?;
+            sigmoid_backward_run(keyset, &mut outs, grad_output, output)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "sigmoid_backward.grad_input",
         &handles::SIGMOID_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("sigmoid_backward_kernel"),
-        |_, (grad_output, output, grad_input)| {
+        Serves::dense_of_mixed_devices("sigmoid_backward_kernel"),
+        |keyset, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            sigmoid_backward_run(&mut outs, grad_output, output)?;
+            sigmoid_backward_run(keyset, &mut outs, grad_output, output)?;
             Ok(grad_input.clone())
         },
     )?;
     registrar.structured(
         "tanh_backward",
         &handles::TANH_BACKWARD,
-        Serves::dense_unchecked("tanh_backward_kernel"),
-        |_, (grad_output, output)| {
+        Serves::dense_of_mixed_devices("tanh_backward_kernel"),
+        |keyset, (grad_output, output)| {
             let mut outs = StructuredOutputs::functional(1);
-            tanh_backward_run(&mut outs, grad_output, output)?;
+            tanh_backward_run(keyset, &mut outs, grad_output, output)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "tanh_backward.grad_input",
         &handles::TANH_BACKWARD_GRAD_INPUT,
-        Serves::dense_unchecked("tanh_backward_kernel"),
-        |_, (grad_output, output, grad_input)| {
+        Serves::dense_of_mixed_devices("tanh_backward_kernel"),
+        |keyset, (grad_output, output, grad_input)| {
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            tanh_backward_run(&mut outs, grad_output, output)?;
+            tanh_backward_run(keyset, &mut outs, grad_output, output)?;
             Ok(grad_input.clone())
         },
     )?;
@@ -3387,10 +3624,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "fill_.Scalar",
         &handles::FILL__SCALAR,
-        Serves::dense_unchecked("fill_kernel"),
-        |_, (self_, value)| {
+        Serves::dense_of_mixed_devices("fill_kernel"),
+        |keyset, (self_, value)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            fill__scalar_run(&mut outs, self_, value)?;
+            fill__scalar_run(keyset, &mut outs, self_, value)?;
             Ok(self_.clone())
         },
     )?;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -30,6 +30,7 @@ static MAX_POOL2D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) 
     DispatchStub::new("max_pool2d_backward_kernel");
 
 fn max_pool2d_with_indices_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     kernel_size: &[i64],
@@ -39,13 +40,15 @@ fn max_pool2d_with_indices_run(
     ceil_mode: bool,
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::pool::max_pool2d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
-    if let Some(key) = operands::kernel_key(outs, "max_pool2d_with_indices", &[("self", &self_)])? {
-        MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "max_pool2d_with_indices", &[("self", &self_)])? {
+        MAX_POOL2D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool2d_with_indices"))?;
     }
     outs.finish()
 }
 
 fn max_pool2d_with_indices_backward_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     self_: &Tensor,
@@ -58,11 +61,13 @@ fn max_pool2d_with_indices_backward_run(
 ) -> Result<()> {
     with_sizes!([outs, grad_output, self_, indices] meta::pool::max_pool2d_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "max_pool2d_with_indices_backward",
         &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
     )? {
-        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)?;
+        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool2d_with_indices_backward"))?;
     }
     outs.finish()
 }
@@ -87,9 +92,18 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "max_pool2d_with_indices",
         &handles::MAX_POOL2D_WITH_INDICES,
         Serves::dense("max_pool2d_kernel"),
-        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
+        |keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
             let mut outs = StructuredOutputs::functional(2);
-            max_pool2d_with_indices_run(&mut outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
+            max_pool2d_with_indices_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+            )?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
@@ -121,7 +135,16 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 };
             }
             let mut outs = StructuredOutputs::out(&[out, indices]);
-            max_pool2d_with_indices_run(&mut outs, self_, kernel_size, stride, padding, dilation, ceil_mode)?;
+            max_pool2d_with_indices_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+            )?;
             Ok((out.clone(), indices.clone()))
         },
     )?;
@@ -129,9 +152,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "max_pool2d_with_indices_backward",
         &handles::MAX_POOL2D_WITH_INDICES_BACKWARD,
         Serves::dense("max_pool2d_backward_kernel"),
-        |_, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)| {
+        |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)| {
             let mut outs = StructuredOutputs::functional(1);
             max_pool2d_with_indices_backward_run(
+                keyset,
                 &mut outs,
                 grad_output,
                 self_,
@@ -145,6 +169,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_out("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(&mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
+    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_out("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(keyset, &mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Generator, Result, SymInt, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Generator, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -89,6 +89,7 @@ static RANDPERM_KERNEL: DispatchStub<fn(i64, Option<&Generator>, &[Tensor]) -> R
     DispatchStub::new("randperm_kernel");
 
 fn uniform__run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     from: f64,
@@ -96,13 +97,14 @@ fn uniform__run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::uniform_meta(outs, self_, from, to, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        UNIFORM_KERNEL.get(key)?(&plan, from, to, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        UNIFORM_KERNEL.get(key)?(&plan, from, to, generator).map_err(structured::in_operator("uniform_"))?;
     }
     outs.finish()
 }
 
 fn normal__run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     mean: f64,
@@ -110,52 +112,58 @@ fn normal__run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::normal_meta(outs, self_, mean, std, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        NORMAL_KERNEL.get(key)?(&plan, mean, std, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NORMAL_KERNEL.get(key)?(&plan, mean, std, generator).map_err(structured::in_operator("normal_"))?;
     }
     outs.finish()
 }
 
 fn exponential__run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     lambd: f64,
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::exponential_meta(outs, self_, lambd, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)
+            .map_err(structured::in_operator("exponential_"))?;
     }
     outs.finish()
 }
 
 fn bernoulli__tensor_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     p: &Tensor,
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::bernoulli_tensor_meta(outs, self_, p, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BERNOULLI_TENSOR_KERNEL.get(key)?(&plan, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BERNOULLI_TENSOR_KERNEL.get(key)?(&plan, generator).map_err(structured::in_operator("bernoulli_"))?;
     }
     outs.finish()
 }
 
 fn bernoulli__float_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     p: f64,
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::bernoulli_scalar_meta(outs, self_, p, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        BERNOULLI_SCALAR_KERNEL.get(key)?(&plan, p, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BERNOULLI_SCALAR_KERNEL.get(key)?(&plan, p, generator)
+            .map_err(structured::in_operator("bernoulli_"))?;
     }
     outs.finish()
 }
 
 fn random__from_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     from: i64,
@@ -163,28 +171,36 @@ fn random__from_run(
     generator: Option<&Generator>,
 ) -> Result<()> {
     let plan = meta::random::random_from_meta(outs, self_, from, to, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        RANDOM_FROM_KERNEL.get(key)?(&plan, from, to, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        RANDOM_FROM_KERNEL.get(key)?(&plan, from, to, generator)
+            .map_err(structured::in_operator("random_"))?;
     }
     outs.finish()
 }
 
-fn random__run(outs: &mut StructuredOutputs, self_: &Tensor, generator: Option<&Generator>) -> Result<()> {
+fn random__run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    generator: Option<&Generator>,
+) -> Result<()> {
     let plan = meta::random::random_meta(outs, self_, generator)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        RANDOM_KERNEL.get(key)?(&plan, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        RANDOM_KERNEL.get(key)?(&plan, generator).map_err(structured::in_operator("random_"))?;
     }
     outs.finish()
 }
 
 fn randperm_generator_out_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     n: &SymInt,
     generator: Option<&Generator>,
 ) -> Result<()> {
     with_sizes!([outs, n] meta::random::randperm_meta(outs, n, generator))?;
-    if let Some(key) = operands::kernel_key(outs, "randperm", &[])? {
-        RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "randperm", &[])? {
+        RANDPERM_KERNEL.get(key)?(n.guard_int()?, generator, &outs.outputs()?)
+            .map_err(structured::in_operator("randperm"))?;
     }
     outs.finish()
 }
@@ -206,50 +222,50 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "uniform_",
         &handles::UNIFORM_,
-        Serves::dense_unchecked("uniform_kernel"),
-        |_, (self_, from, to, generator)| {
+        Serves::dense_of_mixed_devices("uniform_kernel"),
+        |keyset, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            uniform__run(&mut outs, self_, from, to, generator)?;
+            uniform__run(keyset, &mut outs, self_, from, to, generator)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "normal_",
         &handles::NORMAL_,
-        Serves::dense_unchecked("normal_kernel"),
-        |_, (self_, mean, std, generator)| {
+        Serves::dense_of_mixed_devices("normal_kernel"),
+        |keyset, (self_, mean, std, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            normal__run(&mut outs, self_, mean, std, generator)?;
+            normal__run(keyset, &mut outs, self_, mean, std, generator)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "exponential_",
         &handles::EXPONENTIAL_,
-        Serves::dense_unchecked("exponential_kernel"),
-        |_, (self_, lambd, generator)| {
+        Serves::dense_of_mixed_devices("exponential_kernel"),
+        |keyset, (self_, lambd, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            exponential__run(&mut outs, self_, lambd, generator)?;
+            exponential__run(keyset, &mut outs, self_, lambd, generator)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bernoulli_.Tensor",
         &handles::BERNOULLI__TENSOR,
-        Serves::dense_unchecked("bernoulli_tensor_kernel"),
-        |_, (self_, p, generator)| {
+        Serves::dense_of_mixed_devices("bernoulli_tensor_kernel"),
+        |keyset, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bernoulli__tensor_run(&mut outs, self_, p, generator)?;
+            bernoulli__tensor_run(keyset, &mut outs, self_, p, generator)?;
             Ok(self_.clone())
         },
     )?;
     registrar.structured(
         "bernoulli_.float",
         &handles::BERNOULLI__FLOAT,
-        Serves::dense_unchecked("bernoulli_scalar_kernel"),
-        |_, (self_, p, generator)| {
+        Serves::dense_of_mixed_devices("bernoulli_scalar_kernel"),
+        |keyset, (self_, p, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            bernoulli__float_run(&mut outs, self_, p, generator)?;
+            bernoulli__float_run(keyset, &mut outs, self_, p, generator)?;
             Ok(self_.clone())
         },
     )?;
@@ -270,10 +286,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_.from",
         &handles::RANDOM__FROM,
-        Serves::dense_unchecked("random_from_kernel"),
-        |_, (self_, from, to, generator)| {
+        Serves::dense_of_mixed_devices("random_from_kernel"),
+        |keyset, (self_, from, to, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            random__from_run(&mut outs, self_, from, to, generator)?;
+            random__from_run(keyset, &mut outs, self_, from, to, generator)?;
             Ok(self_.clone())
         },
     )?;
@@ -283,10 +299,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "random_",
         &handles::RANDOM_,
-        Serves::dense_unchecked("random_kernel"),
-        |_, (self_, generator)| {
+        Serves::dense_of_mixed_devices("random_kernel"),
+        |keyset, (self_, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
-            random__run(&mut outs, self_, generator)?;
+            random__run(keyset, &mut outs, self_, generator)?;
             Ok(self_.clone())
         },
     )?;
@@ -779,9 +795,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "randperm.generator_out",
         &handles::RANDPERM_GENERATOR_OUT,
         Serves::dense("randperm_kernel"),
-        |_, (n, generator, out)| {
+        |keyset, (n, generator, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            randperm_generator_out_run(&mut outs, n, generator)?;
+            randperm_generator_out_run(keyset, &mut outs, n, generator)?;
             Ok(out.clone())
         },
     )?;

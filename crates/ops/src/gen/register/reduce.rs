@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, ScalarType, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, ScalarType, Tensor};
 use iter::{DispatchStub, StructuredOutputs, TensorIterator};
 
 use crate::composite;
@@ -90,16 +90,17 @@ static ARGMIN_KERNEL: DispatchStub<fn(&Tensor, Option<i64>, bool, &[Tensor]) -> 
     DispatchStub::new("argmin_kernel");
 static ANY_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("any_kernel");
 static ALL_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("all_kernel");
-static SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+static SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("softmax_kernel");
 static SOFTMAX_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("softmax_backward_kernel");
-static LOG_SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+static LOG_SOFTMAX_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("log_softmax_kernel");
 static LOG_SOFTMAX_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("log_softmax_backward_kernel");
 
 fn sum_dim_intlist_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<&[i64]>,
@@ -107,13 +108,14 @@ fn sum_dim_intlist_run(
     dtype: Option<ScalarType>,
 ) -> Result<()> {
     let plan = meta::reduce::sum_meta(outs, self_, dim, keepdim, dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        SUM_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sum"))?;
     }
     outs.finish()
 }
 
 fn nansum_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<&[i64]>,
@@ -121,21 +123,27 @@ fn nansum_run(
     dtype: Option<ScalarType>,
 ) -> Result<()> {
     let plan = meta::reduce::nansum_meta(outs, self_, dim, keepdim, dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        NANSUM_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NANSUM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("nansum"))?;
     }
     outs.finish()
 }
 
-fn prod_run(outs: &mut StructuredOutputs, self_: &Tensor, dtype: Option<ScalarType>) -> Result<()> {
+fn prod_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dtype: Option<ScalarType>,
+) -> Result<()> {
     let plan = meta::reduce::prod_meta(outs, self_, dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        PROD_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        PROD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("prod"))?;
     }
     outs.finish()
 }
 
 fn prod_dim_int_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -143,174 +151,205 @@ fn prod_dim_int_run(
     dtype: Option<ScalarType>,
 ) -> Result<()> {
     let plan = meta::reduce::prod_dim_meta(outs, self_, dim, keepdim, dtype)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        PROD_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        PROD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("prod"))?;
     }
     outs.finish()
 }
 
-fn max_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+fn max_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::max_dim_meta(outs, self_, dim, keepdim))?;
-    if let Some(key) = operands::kernel_key(outs, "max", &[("self", &self_)])? {
-        MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "max", &[("self", &self_)])? {
+        MAX_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("max"))?;
     }
     outs.finish()
 }
 
-fn max_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn max_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::max_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        AMAX_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        AMAX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("max"))?;
     }
     outs.finish()
 }
 
-fn min_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+fn min_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::min_dim_meta(outs, self_, dim, keepdim))?;
-    if let Some(key) = operands::kernel_key(outs, "min", &[("self", &self_)])? {
-        MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "min", &[("self", &self_)])? {
+        MIN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("min"))?;
     }
     outs.finish()
 }
 
-fn min_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn min_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::min_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        AMIN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        AMIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("min"))?;
     }
     outs.finish()
 }
 
-fn amax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
+fn amax_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: &[i64],
+    keepdim: bool,
+) -> Result<()> {
     let plan = meta::reduce::amax_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        AMAX_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        AMAX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("amax"))?;
     }
     outs.finish()
 }
 
-fn amin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<()> {
+fn amin_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: &[i64],
+    keepdim: bool,
+) -> Result<()> {
     let plan = meta::reduce::amin_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        AMIN_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        AMIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("amin"))?;
     }
     outs.finish()
 }
 
-fn argmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
+fn argmax_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::argmax_meta(outs, self_, dim, keepdim))?;
-    if let Some(key) = operands::kernel_key(outs, "argmax", &[("self", &self_)])? {
-        ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "argmax", &[("self", &self_)])? {
+        ARGMAX_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("argmax"))?;
     }
     outs.finish()
 }
 
-fn argmin_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<()> {
+fn argmin_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::argmin_meta(outs, self_, dim, keepdim))?;
-    if let Some(key) = operands::kernel_key(outs, "argmin", &[("self", &self_)])? {
-        ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "argmin", &[("self", &self_)])? {
+        ARGMIN_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("argmin"))?;
     }
     outs.finish()
 }
 
-fn any_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn any_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::any_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
 
-fn any_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+fn any_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
     let plan = meta::reduce::any_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
 
 fn any_dims_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<&[i64]>,
     keepdim: bool,
 ) -> Result<()> {
     let plan = meta::reduce::any_dims_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ANY_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ANY_KERNEL.get(key)?(&plan).map_err(structured::in_operator("any"))?;
     }
     outs.finish()
 }
 
-fn all_run(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+fn all_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
     let plan = meta::reduce::all_meta(outs, self_)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
 
-fn all_dim_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, keepdim: bool) -> Result<()> {
+fn all_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
     let plan = meta::reduce::all_dim_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
 
 fn all_dims_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: Option<&[i64]>,
     keepdim: bool,
 ) -> Result<()> {
     let plan = meta::reduce::all_dims_meta(outs, self_, dim, keepdim)?;
-    if let Some(key) = structured::kernel_key(outs)? {
-        ALL_KERNEL.get(key)?(&plan)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ALL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("all"))?;
     }
     outs.finish()
 }
 
-fn _softmax_run(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64, half_to_float: bool) -> Result<()> {
-    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
-    if let Some(key) = operands::kernel_key(outs, "_softmax", &[("self", &self_)])? {
-        SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
-    }
-    outs.finish()
-}
-
-fn _softmax_backward_data_run(
-    outs: &mut StructuredOutputs,
-    grad_output: &Tensor,
-    output: &Tensor,
-    dim: i64,
-    input_dtype: ScalarType,
-) -> Result<()> {
-    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
-    if let Some(key) = operands::kernel_key(
-        outs,
-        "_softmax_backward_data",
-        &[("grad_output", &grad_output), ("output", &output)],
-    )? {
-        SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
-    }
-    outs.finish()
-}
-
-fn _log_softmax_run(
+fn _softmax_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
     half_to_float: bool,
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
-    if let Some(key) = operands::kernel_key(outs, "_log_softmax", &[("self", &self_)])? {
-        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_softmax", &[("self", &self_)])? {
+        SOFTMAX_KERNEL.get(key)?(self_, dim, half_to_float, &outs.outputs()?)
+            .map_err(structured::in_operator("_softmax"))?;
     }
     outs.finish()
 }
 
-fn _log_softmax_backward_data_run(
+fn _softmax_backward_data_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     grad_output: &Tensor,
     output: &Tensor,
@@ -319,11 +358,49 @@ fn _log_softmax_backward_data_run(
 ) -> Result<()> {
     with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
     if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_softmax_backward_data",
+        &[("grad_output", &grad_output), ("output", &output)],
+    )? {
+        SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_softmax_backward_data"))?;
+    }
+    outs.finish()
+}
+
+fn _log_softmax_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    half_to_float: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::reduce::softmax_meta(outs, self_, dim, half_to_float))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_log_softmax", &[("self", &self_)])? {
+        LOG_SOFTMAX_KERNEL.get(key)?(self_, dim, half_to_float, &outs.outputs()?)
+            .map_err(structured::in_operator("_log_softmax"))?;
+    }
+    outs.finish()
+}
+
+fn _log_softmax_backward_data_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output: &Tensor,
+    dim: i64,
+    input_dtype: ScalarType,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output] meta::reduce::softmax_backward_meta(outs, grad_output, output, dim, input_dtype))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
         outs,
         "_log_softmax_backward_data",
         &[("grad_output", &grad_output), ("output", &output)],
     )? {
-        LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)?;
+        LOG_SOFTMAX_BACKWARD_KERNEL.get(key)?(grad_output, output, dim, &outs.outputs()?)
+            .map_err(structured::in_operator("_log_softmax_backward_data"))?;
     }
     outs.finish()
 }
@@ -355,40 +432,40 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "sum.dim_IntList",
         &handles::SUM_DIM_INTLIST,
-        Serves::dense_unchecked("sum_kernel"),
-        |_, (self_, dim, keepdim, dtype)| {
+        Serves::dense_of_mixed_devices("sum_kernel"),
+        |keyset, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
+            sum_dim_intlist_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "sum.IntList_out",
         &handles::SUM_INTLIST_OUT,
-        Serves::dense_unchecked("sum_kernel"),
-        |_, (self_, dim, keepdim, dtype, out)| {
+        Serves::dense_of_mixed_devices("sum_kernel"),
+        |keyset, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            sum_dim_intlist_run(&mut outs, self_, dim, keepdim, dtype)?;
+            sum_dim_intlist_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "nansum",
         &handles::NANSUM,
-        Serves::dense_unchecked("nansum_kernel"),
-        |_, (self_, dim, keepdim, dtype)| {
+        Serves::dense_of_mixed_devices("nansum_kernel"),
+        |keyset, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
+            nansum_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "nansum.out",
         &handles::NANSUM_OUT,
-        Serves::dense_unchecked("nansum_kernel"),
-        |_, (self_, dim, keepdim, dtype, out)| {
+        Serves::dense_of_mixed_devices("nansum_kernel"),
+        |keyset, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            nansum_run(&mut outs, self_, dim, keepdim, dtype)?;
+            nansum_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             Ok(out.clone())
         },
     )?;
@@ -415,30 +492,30 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "prod",
         &handles::PROD,
-        Serves::dense_unchecked("prod_kernel"),
-        |_, (self_, dtype)| {
+        Serves::dense_of_mixed_devices("prod_kernel"),
+        |keyset, (self_, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            prod_run(&mut outs, self_, dtype)?;
+            prod_run(keyset, &mut outs, self_, dtype)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "prod.dim_int",
         &handles::PROD_DIM_INT,
-        Serves::dense_unchecked("prod_kernel"),
-        |_, (self_, dim, keepdim, dtype)| {
+        Serves::dense_of_mixed_devices("prod_kernel"),
+        |keyset, (self_, dim, keepdim, dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
+            prod_dim_int_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "prod.int_out",
         &handles::PROD_INT_OUT,
-        Serves::dense_unchecked("prod_kernel"),
-        |_, (self_, dim, keepdim, dtype, out)| {
+        Serves::dense_of_mixed_devices("prod_kernel"),
+        |keyset, (self_, dim, keepdim, dtype, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            prod_dim_int_run(&mut outs, self_, dim, keepdim, dtype)?;
+            prod_dim_int_run(keyset, &mut outs, self_, dim, keepdim, dtype)?;
             Ok(out.clone())
         },
     )?;
@@ -446,9 +523,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "max.dim",
         &handles::MAX_DIM,
         Serves::dense("max_dim_kernel"),
-        |_, (self_, dim, keepdim)| {
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(2);
-            max_dim_run(&mut outs, self_, dim, keepdim)?;
+            max_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
@@ -472,22 +549,27 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 };
             }
             let mut outs = StructuredOutputs::out(&[max, max_values]);
-            max_dim_run(&mut outs, self_, dim, keepdim)?;
+            max_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok((max.clone(), max_values.clone()))
         },
     )?;
-    registrar.structured("max", &handles::MAX, Serves::dense_unchecked("amax_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        max_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "max",
+        &handles::MAX,
+        Serves::dense_of_mixed_devices("amax_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            max_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "max.unary_out",
         &handles::MAX_UNARY_OUT,
-        Serves::dense_unchecked("amax_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("amax_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            max_run(&mut outs, self_)?;
+            max_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
@@ -495,9 +577,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "min.dim",
         &handles::MIN_DIM,
         Serves::dense("min_dim_kernel"),
-        |_, (self_, dim, keepdim)| {
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(2);
-            min_dim_run(&mut outs, self_, dim, keepdim)?;
+            min_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
@@ -521,62 +603,67 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 };
             }
             let mut outs = StructuredOutputs::out(&[min, min_indices]);
-            min_dim_run(&mut outs, self_, dim, keepdim)?;
+            min_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok((min.clone(), min_indices.clone()))
         },
     )?;
-    registrar.structured("min", &handles::MIN, Serves::dense_unchecked("amin_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        min_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "min",
+        &handles::MIN,
+        Serves::dense_of_mixed_devices("amin_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            min_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "min.unary_out",
         &handles::MIN_UNARY_OUT,
-        Serves::dense_unchecked("amin_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("amin_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            min_run(&mut outs, self_)?;
+            min_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "amax",
         &handles::AMAX,
-        Serves::dense_unchecked("amax_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("amax_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            amax_run(&mut outs, self_, dim, keepdim)?;
+            amax_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "amax.out",
         &handles::AMAX_OUT,
-        Serves::dense_unchecked("amax_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("amax_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            amax_run(&mut outs, self_, dim, keepdim)?;
+            amax_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "amin",
         &handles::AMIN,
-        Serves::dense_unchecked("amin_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("amin_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            amin_run(&mut outs, self_, dim, keepdim)?;
+            amin_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "amin.out",
         &handles::AMIN_OUT,
-        Serves::dense_unchecked("amin_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("amin_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            amin_run(&mut outs, self_, dim, keepdim)?;
+            amin_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
@@ -584,9 +671,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "argmax",
         &handles::ARGMAX,
         Serves::dense("argmax_kernel"),
-        |_, (self_, dim, keepdim)| {
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            argmax_run(&mut outs, self_, dim, keepdim)?;
+            argmax_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
@@ -603,7 +690,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            argmax_run(&mut outs, self_, dim, keepdim)?;
+            argmax_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
@@ -611,9 +698,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "argmin",
         &handles::ARGMIN,
         Serves::dense("argmin_kernel"),
-        |_, (self_, dim, keepdim)| {
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            argmin_run(&mut outs, self_, dim, keepdim)?;
+            argmin_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
@@ -630,117 +717,127 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            argmin_run(&mut outs, self_, dim, keepdim)?;
+            argmin_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("any", &handles::ANY, Serves::dense_unchecked("any_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        any_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "any",
+        &handles::ANY,
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            any_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "any.all_out",
         &handles::ANY_ALL_OUT,
-        Serves::dense_unchecked("any_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            any_run(&mut outs, self_)?;
+            any_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "any.dim",
         &handles::ANY_DIM,
-        Serves::dense_unchecked("any_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            any_dim_run(&mut outs, self_, dim, keepdim)?;
+            any_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "any.out",
         &handles::ANY_OUT,
-        Serves::dense_unchecked("any_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            any_dim_run(&mut outs, self_, dim, keepdim)?;
+            any_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "any.dims",
         &handles::ANY_DIMS,
-        Serves::dense_unchecked("any_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            any_dims_run(&mut outs, self_, dim, keepdim)?;
+            any_dims_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "any.dims_out",
         &handles::ANY_DIMS_OUT,
-        Serves::dense_unchecked("any_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("any_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            any_dims_run(&mut outs, self_, dim, keepdim)?;
+            any_dims_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
-    registrar.structured("all", &handles::ALL, Serves::dense_unchecked("all_kernel"), |_, (self_,)| {
-        let mut outs = StructuredOutputs::functional(1);
-        all_run(&mut outs, self_)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "all",
+        &handles::ALL,
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            all_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "all.all_out",
         &handles::ALL_ALL_OUT,
-        Serves::dense_unchecked("all_kernel"),
-        |_, (self_, out)| {
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            all_run(&mut outs, self_)?;
+            all_run(keyset, &mut outs, self_)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "all.dim",
         &handles::ALL_DIM,
-        Serves::dense_unchecked("all_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            all_dim_run(&mut outs, self_, dim, keepdim)?;
+            all_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "all.out",
         &handles::ALL_OUT,
-        Serves::dense_unchecked("all_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            all_dim_run(&mut outs, self_, dim, keepdim)?;
+            all_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
     registrar.structured(
         "all.dims",
         &handles::ALL_DIMS,
-        Serves::dense_unchecked("all_kernel"),
-        |_, (self_, dim, keepdim)| {
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_, dim, keepdim)| {
             let mut outs = StructuredOutputs::functional(1);
-            all_dims_run(&mut outs, self_, dim, keepdim)?;
+            all_dims_run(keyset, &mut outs, self_, dim, keepdim)?;
             outs.take(0)
         },
     )?;
     registrar.structured(
         "all.dims_out",
         &handles::ALL_DIMS_OUT,
-        Serves::dense_unchecked("all_kernel"),
-        |_, (self_, dim, keepdim, out)| {
+        Serves::dense_of_mixed_devices("all_kernel"),
+        |keyset, (self_, dim, keepdim, out)| {
             let mut outs = StructuredOutputs::out(&[out]);
-            all_dims_run(&mut outs, self_, dim, keepdim)?;
+            all_dims_run(keyset, &mut outs, self_, dim, keepdim)?;
             Ok(out.clone())
         },
     )?;
@@ -776,9 +873,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_softmax",
         &handles::_SOFTMAX,
         Serves::dense("softmax_kernel"),
-        |_, (self_, dim, half_to_float)| {
+        |keyset, (self_, dim, half_to_float)| {
             let mut outs = StructuredOutputs::functional(1);
-            _softmax_run(&mut outs, self_, dim, half_to_float)?;
+            _softmax_run(keyset, &mut outs, self_, dim, half_to_float)?;
             outs.take(0)
         },
     )?;
@@ -795,7 +892,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            _softmax_run(&mut outs, self_, dim, half_to_float)?;
+            _softmax_run(keyset, &mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
         },
     )?;
@@ -803,9 +900,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_softmax_backward_data",
         &handles::_SOFTMAX_BACKWARD_DATA,
         Serves::dense("softmax_backward_kernel"),
-        |_, (grad_output, output, dim, input_dtype)| {
+        |keyset, (grad_output, output, dim, input_dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            _softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
+            _softmax_backward_data_run(keyset, &mut outs, grad_output, output, dim, input_dtype)?;
             outs.take(0)
         },
     )?;
@@ -827,7 +924,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[grad_input]);
-            _softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
+            _softmax_backward_data_run(keyset, &mut outs, grad_output, output, dim, input_dtype)?;
             Ok(grad_input.clone())
         },
     )?;
@@ -849,9 +946,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_log_softmax",
         &handles::_LOG_SOFTMAX,
         Serves::dense("log_softmax_kernel"),
-        |_, (self_, dim, half_to_float)| {
+        |keyset, (self_, dim, half_to_float)| {
             let mut outs = StructuredOutputs::functional(1);
-            _log_softmax_run(&mut outs, self_, dim, half_to_float)?;
+            _log_softmax_run(keyset, &mut outs, self_, dim, half_to_float)?;
             outs.take(0)
         },
     )?;
@@ -868,7 +965,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            _log_softmax_run(&mut outs, self_, dim, half_to_float)?;
+            _log_softmax_run(keyset, &mut outs, self_, dim, half_to_float)?;
             Ok(out.clone())
         },
     )?;
@@ -876,9 +973,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_log_softmax_backward_data",
         &handles::_LOG_SOFTMAX_BACKWARD_DATA,
         Serves::dense("log_softmax_backward_kernel"),
-        |_, (grad_output, output, dim, input_dtype)| {
+        |keyset, (grad_output, output, dim, input_dtype)| {
             let mut outs = StructuredOutputs::functional(1);
-            _log_softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
+            _log_softmax_backward_data_run(keyset, &mut outs, grad_output, output, dim, input_dtype)?;
             outs.take(0)
         },
     )?;
@@ -900,7 +997,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 );
             }
             let mut outs = StructuredOutputs::out(&[out]);
-            _log_softmax_backward_data_run(&mut outs, grad_output, output, dim, input_dtype)?;
+            _log_softmax_backward_data_run(keyset, &mut outs, grad_output, output, dim, input_dtype)?;
             Ok(out.clone())
         },
     )?;

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -87,10 +87,10 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
     DispatchStub::new("cat_kernel");
 
-fn cat_run(outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
+fn cat_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, tensors: &[Tensor], dim: i64) -> Result<()> {
     with_sizes!([outs, tensors] meta::shape::cat_meta(outs, tensors, dim))?;
-    if let Some(key) = operands::kernel_key(outs, "cat", &[("tensors", &tensors)])? {
-        CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "cat", &[("tensors", &tensors)])? {
+        CAT_KERNEL.get(key)?(tensors, dim, &outs.outputs()?).map_err(structured::in_operator("cat"))?;
     }
     outs.finish()
 }
@@ -385,19 +385,19 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("resolve_neg", &handles::RESOLVE_NEG, IMPLICIT, |_, (self_,)| {
         composite::shape::resolve_neg(self_)
     })?;
-    registrar.structured("cat", &handles::CAT, Serves::dense("cat_kernel"), |_, (tensors, dim)| {
+    registrar.structured("cat", &handles::CAT, Serves::dense("cat_kernel"), |keyset, (tensors, dim)| {
         let mut outs = StructuredOutputs::functional(1);
-        cat_run(&mut outs, tensors, dim)?;
+        cat_run(keyset, &mut outs, tensors, dim)?;
         outs.take(0)
     })?;
     registrar.structured(
         "cat.out",
         &handles::CAT_OUT,
         Serves::dense("cat_kernel"),
-        |_, (tensors, dim, out)| {
+        |keyset, (tensors, dim, out)| {
             operands::overlaps(&[out], "cat", operands::Overlap::Refuse, &[("tensors", &tensors)])?;
             let mut outs = StructuredOutputs::out(&[out]);
-            cat_run(&mut outs, tensors, dim)?;
+            cat_run(keyset, &mut outs, tensors, dim)?;
             Ok(out.clone())
         },
     )?;

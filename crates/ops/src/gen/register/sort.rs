@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -30,6 +30,7 @@ static SORT_KERNEL: DispatchStub<fn(&Tensor, Option<bool>, i64, bool, &[Tensor])
     DispatchStub::new("sort_kernel");
 
 fn sort_stable_run(
+    keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     stable: Option<bool>,
@@ -37,8 +38,9 @@ fn sort_stable_run(
     descending: bool,
 ) -> Result<()> {
     with_sizes!([outs, self_] meta::sort::sort_meta(outs, self_, stable, dim, descending))?;
-    if let Some(key) = operands::kernel_key(outs, "sort", &[("self", &self_)])? {
-        SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "sort", &[("self", &self_)])? {
+        SORT_KERNEL.get(key)?(self_, stable, dim, descending, &outs.outputs()?)
+            .map_err(structured::in_operator("sort"))?;
     }
     outs.finish()
 }
@@ -69,9 +71,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "sort.stable",
         &handles::SORT_STABLE,
         Serves::dense("sort_kernel"),
-        |_, (self_, stable, dim, descending)| {
+        |keyset, (self_, stable, dim, descending)| {
             let mut outs = StructuredOutputs::functional(2);
-            sort_stable_run(&mut outs, self_, stable, dim, descending)?;
+            sort_stable_run(keyset, &mut outs, self_, stable, dim, descending)?;
             Ok((outs.take(0)?, outs.take(1)?))
         },
     )?;
@@ -95,7 +97,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 };
             }
             let mut outs = StructuredOutputs::out(&[values, indices]);
-            sort_stable_run(&mut outs, self_, stable, dim, descending)?;
+            sort_stable_run(keyset, &mut outs, self_, stable, dim, descending)?;
             Ok((values.clone(), indices.clone()))
         },
     )?;
