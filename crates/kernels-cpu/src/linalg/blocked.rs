@@ -280,8 +280,8 @@ impl<T: LinalgElement> Product<T> {
                 || span(self.a, self.c.rows, deep) <= second_level_bytes() / 2)
     }
 
-    /// Whether the right operand is read where it lies, likewise. A wide step has several lines of it in one place, which
-    /// come from the second cache level in time.
+    /// Whether the right operand is read where it lies, likewise. A wide step has several lines of it in one place,
+    /// which come from the second cache level in time.
     fn right_is_direct(&self, deep: usize) -> bool {
         let is_wide = self.kernel.nr * std::mem::size_of::<T::Sum>() > 128;
         let most = if is_wide { second_level_bytes() / 2 } else { FIRST_LEVEL_BYTES };
