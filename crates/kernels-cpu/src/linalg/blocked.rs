@@ -3,9 +3,10 @@
 //! # Note [Blocks]
 //! The loops are those of Goto and van de Geijn (*Anatomy of high-performance matrix multiplication*, ACM TOMS 34(3),
 //! 2008), with sizes by the argument of Low et al. (*Analytical modeling is enough for high-performance BLIS*, ACM
-//! TOMS 43(2), 2016). A block of the right operand, [`KC`] steps of the depth deep, is packed once for all threads
-//! and stays in the last cache level; a block of rows of the left one is packed by the thread that multiplies it and
-//! stays in the second; a panel of the right block stays in the first while the panels of the left block pass by it.
+//! TOMS 43(2), 2016). A block of the right operand, a few hundred steps of the depth deep, is packed once for all
+//! threads and stays in the last cache level; a block of rows of the left one is packed by the thread that multiplies
+//! it and stays in the second; a panel of the right block stays in the first (with AVX-512, whose panels are three
+//! times as wide, in the second) while the panels of the left block pass by it.
 //!
 //! Every element of the result is, per block of the depth, one sum over its steps in order, and these sums are added
 //! to the result in order. Blocks of the depth depend on the depth alone; so how rows and columns are cut does not
@@ -18,12 +19,13 @@ use super::element::LinalgElement;
 use super::matrix::Matrix;
 use super::pack::pack;
 use super::scratch::with_scratch;
-use super::tile::{prefetch_far, Kernel, Panel, Tile, MAX_TILE};
+use super::tile::{Kernel, Panel, Tile, MAX_TILE};
+use crate::vec::{capability, CpuCapability};
 
 /// The deepest block: a panel of the right operand takes half of the first cache level (16 KiB with AVX2).
 pub(crate) const KC: usize = 256;
-/// Bytes of a packed block of the left operand: half of a second cache level of 512 KiB.
-const LEFT_BYTES: usize = 256 << 10;
+/// With AVX-512, whose panels stream from the second level anyway: deeper blocks add to the result less often.
+const DEEP_KC: usize = 384;
 /// The first cache level.
 const FIRST_LEVEL_BYTES: usize = 32 << 10;
 /// Bytes of a packed block of the right operand.
@@ -33,16 +35,31 @@ const PIECE: usize = 1 << 21;
 /// Rows and columns of results at a time for which sums are kept apart from them.
 const SUMS: (usize, usize) = (1024, 2048);
 
+fn deepest() -> usize {
+    match capability() {
+        CpuCapability::Avx512 => DEEP_KC,
+        _ => KC,
+    }
+}
+
+/// The second cache level: CPUs with AVX-512 mostly have 1 or 2 MiB, others half a MiB.
+fn second_level_bytes() -> usize {
+    match capability() {
+        CpuCapability::Avx512 => 1 << 20,
+        _ => 512 << 10,
+    }
+}
+
 /// The size of the blocks that cut `size` evenly into parts of at most `most`, a multiple of `unit`.
 fn even(size: usize, most: usize, unit: usize) -> usize {
     let most = (most / unit * unit).max(unit);
     size.div_ceil(size.div_ceil(most).max(1)).next_multiple_of(unit)
 }
 
-/// Bytes between the first and the last element of a part of a matrix with positive strides.
+/// Bytes from the first to the last element of a part of a matrix, which is not empty.
 fn span<T>(matrix: Matrix<T>, rows: usize, cols: usize) -> usize {
-    (matrix.row_stride.unsigned_abs() * rows + matrix.col_stride.unsigned_abs() * cols)
-        * std::mem::size_of::<T>()
+    let last = matrix.row_stride.unsigned_abs() * (rows - 1) + matrix.col_stride.unsigned_abs() * (cols - 1);
+    (last + 1) * std::mem::size_of::<T>()
 }
 
 /// `c = alpha·a·b + beta·c`, in parallel.
@@ -57,7 +74,7 @@ pub(super) fn multiply<T: LinalgElement>(
         // Tiles are written row by row.
         return multiply(alpha, b.transposed(), a.transposed(), beta, c.transposed());
     }
-    if T::SUMS_IN_ITSELF || a.cols <= KC {
+    if T::SUMS_IN_ITSELF || a.cols <= deepest() {
         return Product { alpha, a, b, beta, c, sums: None, kernel: T::Sum::kernel() }.run();
     }
     let (rows, cols) = SUMS;
@@ -77,31 +94,66 @@ pub(super) fn multiply<T: LinalgElement>(
     Ok(())
 }
 
-/// A block of an operand: panels of `width` lines, each `depth` steps long, of which the first `direct` are read
-/// where the matrix lies.
+/// How lines are cut into panels: evenly, because narrow panels are slow, in whole units, the wider ones first.
+#[derive(Clone, Copy)]
+struct Cut {
+    unit: usize,
+    panels: usize,
+    /// Units of every panel.
+    units: usize,
+    /// Panels that have one more.
+    wider: usize,
+}
+
+impl Cut {
+    /// Panels of at most `most` lines, a multiple of `unit`.
+    fn new(lines: usize, unit: usize, most: usize) -> Cut {
+        let units = lines.div_ceil(unit);
+        let panels = units.div_ceil(most / unit).max(1);
+        Cut { unit, panels, units: units / panels, wider: units % panels }
+    }
+
+    /// The first line of a panel; of that after the last, the end in whole units.
+    #[inline(always)]
+    fn start(&self, panel: usize) -> usize {
+        (panel * self.units + panel.min(self.wider)) * self.unit
+    }
+
+    /// Lines of a panel, in whole units.
+    #[inline(always)]
+    fn width(&self, panel: usize) -> usize {
+        (self.units + usize::from(panel < self.wider)) * self.unit
+    }
+}
+
+/// A block of an operand: panels of some lines, each as many steps long, of which the first `direct` are read where the
+/// matrix lies.
 #[derive(Clone, Copy)]
 struct Panels<S> {
     lines: Matrix<S>,
+    cut: Cut,
     direct: usize,
-    packed: Matrix<S>,
-    width: usize,
+    packed: *mut S,
 }
+
+// SAFETY: addresses, like those of a matrix; who reads them vouches that nobody writes.
+unsafe impl<S> Sync for Panels<S> {}
 
 impl<S> Panels<S> {
     /// Elements that [`Panels::new`] packs at most, for up to so many lines.
-    fn len(lines: usize, depth: usize, width: usize, direct: bool) -> usize {
+    fn len(lines: usize, depth: usize, unit: usize, most: usize, direct: bool) -> usize {
         if direct {
-            width * depth
+            most * depth
         } else {
-            lines.next_multiple_of(width) * depth
+            lines.next_multiple_of(unit) * depth
         }
     }
 
-    /// Packs the rows of `lines`, the depth along its columns, into `buffer`, unless `direct`: then only what does
-    /// not fill a panel.
+    /// Packs the rows of `lines`, the depth along its columns, into `buffer`, unless `direct`: then only a last panel
+    /// that is not made of whole units.
     fn new<T: LinalgElement<Sum = S>>(
         lines: Matrix<T>,
-        width: usize,
+        cut: Cut,
         direct: bool,
         buffer: &mut [S],
     ) -> Result<Panels<S>>
@@ -109,25 +161,32 @@ impl<S> Panels<S> {
         S: Panel,
     {
         let (count, depth) = (lines.rows, lines.cols);
-        let direct = if direct { count / width } else { 0 };
-        let rest = count.div_ceil(width) - direct;
-        let packed = Matrix {
-            data: buffer.as_mut_ptr(),
-            rows: rest,
-            cols: width * depth,
-            row_stride: (width * depth) as isize,
-            col_stride: 1,
-        };
-        debug_assert!(buffer.len() >= rest * width * depth);
-        parallel_for(0, rest, (GRAIN_SIZE / (width * depth)).max(1), &|begin, end| {
-            let first = (direct + begin) * width;
-            let part = lines.block(first, ((direct + end) * width).min(count) - first, 0, depth);
-            // SAFETY: these panels of the buffer, which belong to this piece alone.
-            let to =
-                unsafe { std::slice::from_raw_parts_mut(packed.at(begin, 0), (end - begin) * width * depth) };
-            pack(part, width, to);
+        let whole = count % cut.unit == 0;
+        let direct = if direct { cut.panels - usize::from(!whole) } else { 0 };
+        let panels = Panels { lines: lines.cast(), cut, direct, packed: buffer.as_mut_ptr() };
+        debug_assert!(buffer.len() >= panels.offset(cut.panels));
+        parallel_for(direct, cut.panels, (GRAIN_SIZE / (cut.width(0) * depth)).max(1), &|begin, end| {
+            let wider = cut.wider.clamp(begin, end);
+            // Neighbours of the same width go together.
+            for (begin, end) in [(begin, wider), (wider, end)] {
+                if begin == end {
+                    continue;
+                }
+                let first = cut.start(begin);
+                let part = lines.block(first, cut.start(end).min(count) - first, 0, depth);
+                let (from, to) = (panels.offset(begin), panels.offset(end));
+                // SAFETY: these panels of the buffer, which belong to this piece alone.
+                let to = unsafe { std::slice::from_raw_parts_mut(panels.packed.add(from), to - from) };
+                pack(part, cut.width(begin), to);
+            }
         })?;
-        Ok(Panels { lines: lines.cast(), direct, packed, width })
+        Ok(panels)
+    }
+
+    /// Where a packed panel begins.
+    #[inline(always)]
+    fn offset(&self, panel: usize) -> usize {
+        (self.cut.start(panel) - self.cut.start(self.direct)) * self.lines.cols
     }
 
     /// Where a panel begins, and the elements between its lines and between its steps.
@@ -137,25 +196,24 @@ impl<S> Panels<S> {
         S: Copy,
     {
         if i < self.direct {
-            (self.lines.at(i * self.width, 0), self.lines.row_stride, self.lines.col_stride)
+            (self.lines.at(self.cut.start(i), 0), self.lines.row_stride, self.lines.col_stride)
         } else {
-            (self.packed.at(i - self.direct, 0), 1, self.width as isize)
+            (self.packed.wrapping_add(self.offset(i)), 1, self.cut.width(i) as isize)
         }
     }
 }
 
 impl<S: Copy> Panels<S> {
-    /// Asks for share `i` of `n` of a packed panel to come to the second cache level: its first reader would wait for
-    /// each line from the third.
+    /// Share `i` of `n` of a packed panel, to ask for before its turn: its first reader would wait for each line from
+    /// the third cache level.
     #[inline(always)]
-    fn prefetch(&self, panel: usize, i: usize, n: usize) {
-        if panel >= self.direct {
-            let data = self.panel(panel).0.cast::<u8>();
-            let share = (self.packed.cols * std::mem::size_of::<S>()).div_ceil(n);
-            for byte in (i * share..(i + 1) * share).step_by(64) {
-                prefetch_far(data.wrapping_add(byte));
-            }
+    fn share(&self, panel: usize, i: usize, n: usize) -> (*const u8, usize) {
+        if panel < self.direct || panel >= self.cut.panels {
+            return (std::ptr::null(), 0);
         }
+        let bytes = self.cut.width(panel) * self.lines.cols * std::mem::size_of::<S>();
+        let share = bytes.div_ceil(n).next_multiple_of(64);
+        (self.panel(panel).0.cast::<u8>().wrapping_add(i * share), share)
     }
 }
 
@@ -181,28 +239,28 @@ struct Block {
 impl<T: LinalgElement> Product<T> {
     fn run(&self) -> Result<()> {
         let (rows, cols, depth) = (self.c.rows, self.c.cols, self.a.cols);
-        let (mr, nr) = (self.kernel.mr, self.kernel.nr);
-        let deep = even(depth, KC, 1);
+        let Kernel { mr, nr, col_unit, .. } = self.kernel;
+        let deep = even(depth, deepest(), 1);
         let bytes = deep * std::mem::size_of::<T::Sum>();
         let wide = even(cols, RIGHT_BYTES / bytes, nr);
-        let high = even(rows, LEFT_BYTES / bytes, mr);
+        let high = even(rows, second_level_bytes() / 2 / bytes, mr);
         let direct = (self.left_is_direct(deep), self.right_is_direct(deep));
         let (down, across) = (rows.div_ceil(high), self.parts(rows.div_ceil(high), wide));
         let piece = high * deep * (wide / across).max(1);
-        with_scratch::<T::Sum, _>(Panels::<T::Sum>::len(wide, deep, nr, direct.1), |buffer| {
+        with_scratch::<T::Sum, _>(Panels::<T::Sum>::len(wide, deep, col_unit, nr, direct.1), |buffer| {
             for col in (0..cols).step_by(wide) {
                 let wide = wide.min(cols - col);
+                let cut = Cut::new(wide, col_unit, nr);
                 for step in (0..depth).step_by(deep) {
                     let deep = deep.min(depth - step);
                     let right = self.b.block(step, deep, col, wide).transposed();
-                    let right = Panels::new(right, nr, direct.1, buffer)?;
+                    let right = Panels::new(right, cut, direct.1, buffer)?;
                     let block = Block { is_first: step == 0, is_last: step + deep == depth };
-                    let panels = wide.div_ceil(nr);
                     parallel_for_result(0, down * across, (PIECE / piece).max(1), &|begin, end| {
                         (begin..end).try_for_each(|i| {
                             let (row, part) = (i / across * high, i % across);
                             let left = self.a.block(row, high.min(rows - row), step, deep);
-                            let part = panels * part / across..panels * (part + 1) / across;
+                            let part = cut.panels * part / across..cut.panels * (part + 1) / across;
                             self.multiply_block(block, left, direct.0, &right, (row, col), part)
                         })
                     })?;
@@ -218,14 +276,18 @@ impl<T: LinalgElement> Product<T> {
         T::SUMS_IN_ITSELF
             && self.kernel.strided_rows
             && (self.a.col_stride == 1 || self.a.row_stride == 1)
-            && (self.c.cols <= 4 * self.kernel.nr || span(self.a, self.c.rows, deep) <= LEFT_BYTES)
+            && (self.c.cols <= 4 * self.kernel.nr
+                || span(self.a, self.c.rows, deep) <= second_level_bytes() / 2)
     }
 
-    /// Whether the right operand is read where it lies, likewise.
+    /// Whether the right operand is read where it lies, likewise. A wide step has several lines of it in one place,
+    /// which come from the second cache level in time.
     fn right_is_direct(&self, deep: usize) -> bool {
+        let is_wide = self.kernel.nr * std::mem::size_of::<T::Sum>() > 128;
+        let most = if is_wide { second_level_bytes() / 2 } else { FIRST_LEVEL_BYTES };
         T::SUMS_IN_ITSELF
             && self.b.col_stride == 1
-            && (self.c.rows <= self.kernel.mr || span(self.b, deep, self.c.cols) <= FIRST_LEVEL_BYTES)
+            && (self.c.rows <= self.kernel.mr || span(self.b, deep, self.c.cols) <= most)
     }
 
     /// Parts to cut columns into, so that there is work for every thread.
@@ -251,21 +313,20 @@ impl<T: LinalgElement> Product<T> {
         (row, col): (usize, usize),
         part: std::ops::Range<usize>,
     ) -> Result<()> {
-        let (mr, nr) = (self.kernel.mr, self.kernel.nr);
-        with_scratch::<T::Sum, _>(Panels::<T::Sum>::len(left.rows, left.cols, mr, direct), |buffer| {
-            let panels = Panels::new(left, mr, direct, buffer)?;
-            let (tiles, part_end) = (left.rows.div_ceil(mr), part.end);
+        let Kernel { mr, row_unit, .. } = self.kernel;
+        let cut = Cut::new(left.rows, row_unit, mr);
+        let len = Panels::<T::Sum>::len(left.rows, left.cols, row_unit, mr, direct);
+        with_scratch::<T::Sum, _>(len, |buffer| {
+            let panels = Panels::new(left, cut, direct, buffer)?;
             for j in part {
                 let (b, _, b_step) = right.panel(j);
-                let col_end = right.lines.rows.min((j + 1) * nr);
-                for i in 0..tiles {
-                    if j + 1 < part_end {
-                        right.prefetch(j + 1, i, tiles);
-                    }
+                let first = right.cut.start(j);
+                let cols = right.cut.width(j);
+                for i in 0..cut.panels {
                     let (a, a_row, a_step) = panels.panel(i);
-                    let rows = mr.min(left.rows - i * mr);
                     let tile = Tile {
-                        rows,
+                        rows: cut.width(i).min(left.rows - cut.start(i)),
+                        cols,
                         depth: left.cols,
                         a,
                         a_row,
@@ -276,8 +337,15 @@ impl<T: LinalgElement> Product<T> {
                         c_row: 0,
                         alpha: self.alpha,
                         beta: if block.is_first { self.beta } else { Some(<T::Sum as Element>::ONE) },
+                        ahead: right.share(j + 1, i, cut.panels),
                     };
-                    self.write(block, tile, row + i * mr, col + j * nr, col_end - j * nr);
+                    self.write(
+                        block,
+                        tile,
+                        row + cut.start(i),
+                        col + first,
+                        cols.min(right.lines.rows - first),
+                    );
                 }
             }
             Ok(())
@@ -295,7 +363,7 @@ impl<T: LinalgElement> Product<T> {
         } else {
             to_sums.filter(|_| from_sums.is_some() || tile.beta.is_none())
         };
-        if let Some(to) = plain.filter(|_| cols == nr) {
+        if let Some(to) = plain.filter(|_| cols == tile.cols) {
             // SAFETY: a full tile of the result (or of sums kept for it), which belongs to this piece alone; the
             // operands' panels are packed, or matrices that the caller of `multiply` vouches for.
             unsafe { self.kernel.run(&Tile { c: to.at(row, col), c_row: to.row_stride, ..tile }) };

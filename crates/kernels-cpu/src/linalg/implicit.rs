@@ -85,6 +85,7 @@ pub(crate) fn multiply_block<T: Panel>(
             let depth = KC.min(a.depth - begin);
             pack(&mut packed[..depth * ld], begin, depth);
             for panel in 0..panels_b {
+                let cols = (cols - panel * nr).min(nr).next_multiple_of(kernel.col_unit);
                 let right = &packed[panel * depth * nr..][..depth * nr];
                 for row in 0..panels_a {
                     let left = a.panel(mr, row, begin, depth);
@@ -94,6 +95,7 @@ pub(crate) fn multiply_block<T: Panel>(
                     unsafe {
                         kernel.run(&Tile {
                             rows,
+                            cols,
                             depth,
                             a: left.as_ptr(),
                             a_row: 1,
@@ -104,6 +106,7 @@ pub(crate) fn multiply_block<T: Panel>(
                             c_row: ld as isize,
                             alpha: T::ONE,
                             beta: (begin > 0).then_some(T::ONE),
+                            ahead: (std::ptr::null(), 0),
                         });
                     }
                 }

@@ -12,6 +12,26 @@ use super::matrix::Matrix;
 use super::scratch::with_scratch;
 use super::tile::Panel;
 
+/// An expression with the width as a constant, or another for a width that no kernel has.
+macro_rules! of_width {
+    ($width:expr, $W:ident => $with:expr, $otherwise:expr) => {
+        of_width!(@ $width, $W => $with, $otherwise, 2 3 4 6 8 12 16 24 32 48)
+    };
+    (@ $width:expr, $W:ident => $with:expr, $otherwise:expr, $($n:literal)*) => {
+        match $width {
+            $($n => {
+                const $W: usize = $n;
+                $with
+            })*
+            _ => $otherwise,
+        }
+    };
+}
+
+/// Panels that are written side by side, where a step of several lies in one piece: as many as the first
+/// cache level holds lines that lie a multiple of 4 KiB apart.
+const TOGETHER: usize = 8;
+
 /// Packs the rows of `lines`, with the depth along its columns.
 pub(super) fn pack<T: LinalgElement>(lines: Matrix<T>, width: usize, packed: &mut [T::Sum]) {
     if lines.cols == 0 {
@@ -20,10 +40,10 @@ pub(super) fn pack<T: LinalgElement>(lines: Matrix<T>, width: usize, packed: &mu
     if T::SUMS_IN_ITSELF {
         // The same type under two names.
         let lines = lines.cast::<T::Sum>();
-        for (i, panel) in packed.chunks_exact_mut(width * lines.cols).enumerate() {
-            let first = i * width;
-            let count = width.min(lines.rows - first);
-            pack_panel(lines.block(first, count, 0, lines.cols), width, panel);
+        for (i, panels) in packed.chunks_mut(TOGETHER * width * lines.cols).enumerate() {
+            let first = i * TOGETHER * width;
+            let count = (TOGETHER * width).min(lines.rows - first);
+            pack_panels(lines.block(first, count, 0, lines.cols), width, panels);
         }
     } else if lines.row_stride == 1 && lines.col_stride != 1 {
         widen_steps(lines, width, packed);
@@ -32,46 +52,62 @@ pub(super) fn pack<T: LinalgElement>(lines: Matrix<T>, width: usize, packed: &mu
     }
 }
 
-/// One panel, by the copy that suits how its elements lie.
-fn pack_panel<S: Panel>(lines: Matrix<S>, width: usize, panel: &mut [S]) {
-    if lines.rows < width {
-        return pack_strided(lines, width, panel);
+/// A few panels.
+fn pack_panels<S: Panel>(lines: Matrix<S>, width: usize, packed: &mut [S]) {
+    let whole = if lines.row_stride == 1 { lines.rows / width } else { 0 };
+    let (together, rest) = packed.split_at_mut(whole * width * lines.cols);
+    if whole > 0 {
+        of_width!(
+            width,
+            // SAFETY: the caller's elements, whole panels of them.
+            W => unsafe { copy_steps::<S, W>(lines, together) },
+            pack_strided(lines.block(0, whole * width, 0, lines.cols), width, together)
+        );
     }
-    macro_rules! of_width {
-        ($($width:literal)*) => {
-            match width {
-                $(
-                    // SAFETY: the caller's elements, `width` lines of them.
-                    $width if lines.row_stride == 1 => unsafe { copy_steps::<S, $width>(lines, panel) },
-                    // SAFETY: likewise.
-                    $width if lines.col_stride == 1 => unsafe { interleave::<S, $width>(lines, panel) },
-                )*
-                _ => pack_strided(lines, width, panel),
-            }
-        };
+    for (i, panel) in rest.chunks_exact_mut(width * lines.cols).enumerate() {
+        let first = (whole + i) * width;
+        let count = width.min(lines.rows - first);
+        pack_panel(lines.block(first, count, 0, lines.cols), width, panel);
     }
-    of_width!(2 3 4 6 7 8 14 16 32);
 }
 
-/// Lines that lie side by side.
+/// One panel, by the copy that suits how its elements lie.
+fn pack_panel<S: Panel>(lines: Matrix<S>, width: usize, panel: &mut [S]) {
+    if lines.rows < width || lines.col_stride != 1 {
+        return pack_strided(lines, width, panel);
+    }
+    of_width!(
+        width,
+        // SAFETY: the caller's elements, `width` lines of them.
+        W => unsafe { interleave::<S, W>(lines, panel) },
+        pack_strided(lines, width, panel)
+    );
+}
+
+/// Lines that lie side by side, whole panels of them.
 ///
 /// # Safety
-/// `W` rows of `lines` exist.
-unsafe fn copy_steps<S: Copy, const W: usize>(lines: Matrix<S>, panel: &mut [S]) {
-    let mut from = lines.data.cast_const();
-    for to in panel.chunks_exact_mut(W) {
-        // SAFETY: a column of `lines`.
-        to.copy_from_slice(&unsafe { from.cast::<[S; W]>().read_unaligned() });
-        from = from.wrapping_offset(lines.col_stride);
+/// `W` rows of `lines` exist for each panel.
+unsafe fn copy_steps<S: Copy, const W: usize>(lines: Matrix<S>, packed: &mut [S]) {
+    let depth = lines.cols;
+    let panels = packed.len() / (W * depth);
+    for p in 0..depth {
+        let from = lines.at(0, p).cast::<[S; W]>();
+        for i in 0..panels {
+            // SAFETY: a part of a column of `lines`.
+            packed[(i * depth + p) * W..][..W].copy_from_slice(&unsafe { from.add(i).read_unaligned() });
+        }
     }
 }
 
 /// Lines that lie anyhow.
-fn pack_strided<S: Panel>(lines: Matrix<S>, width: usize, panel: &mut [S]) {
-    for (p, to) in panel.chunks_exact_mut(width).enumerate() {
-        for (i, to) in to.iter_mut().enumerate() {
-            // SAFETY: an element of the matrix.
-            *to = if i < lines.rows { unsafe { lines.get(i, p) } } else { S::ZERO };
+fn pack_strided<S: Panel>(lines: Matrix<S>, width: usize, packed: &mut [S]) {
+    for (i, panel) in packed.chunks_exact_mut(width * lines.cols).enumerate() {
+        for (p, to) in panel.chunks_exact_mut(width).enumerate() {
+            for (line, to) in (i * width..).zip(to) {
+                // SAFETY: an element of the matrix.
+                *to = if line < lines.rows { unsafe { lines.get(line, p) } } else { S::ZERO };
+            }
         }
     }
 }

@@ -102,6 +102,47 @@ fn mm_of_every_dtype_and_layout() {
     all_layouts::<i64>();
 }
 
+/// Rows and columns that end in panels of every width, of operands that are read where they lie and packed ones.
+fn every_width<T: Element>() {
+    for n in 1..=100 {
+        for (m, k) in [(n % 29 + 17, 5), (n, 40), (9, 300)] {
+            let dtype = T::SCALAR_TYPE;
+            let transposed =
+                |rows: i64, cols: i64| as_strided(&zeros(&[cols, rows], dtype), &[rows, cols], &[1, rows], 0);
+            for (a, b) in
+                [(zeros(&[m, k], dtype), zeros(&[k, n], dtype)), (transposed(m, k), transposed(k, n))]
+            {
+                fill::<T>(&a, 1);
+                fill::<T>(&b, 2);
+                let out = zeros(&[m, n], dtype);
+                kernel::<MmFn>("mm_kernel")(&a, &b, &[out.clone()]).unwrap();
+                check::<T>(&format!("mm {dtype} {m}x{k}x{n}"), &out, &naive::<T>(&a, &b));
+            }
+        }
+    }
+}
+
+#[test]
+fn panels_of_every_width() {
+    every_width::<f32>();
+    every_width::<f64>();
+    every_width::<Complex<f32>>();
+    every_width::<BFloat16>();
+    every_width::<i32>();
+}
+
+#[test]
+fn a_right_operand_beyond_the_caches_is_packed() {
+    for (m, k, n) in [(20, 512, 600), (9, 700, 403)] {
+        let (a, b) = (zeros(&[m, k], ScalarType::Double), zeros(&[k, n], ScalarType::Double));
+        fill::<f64>(&a, 1);
+        fill::<f64>(&b, 2);
+        let out = zeros(&[m, n], ScalarType::Double);
+        kernel::<MmFn>("mm_kernel")(&a, &b, &[out.clone()]).unwrap();
+        check::<f64>(&format!("mm {m}x{k}x{n}"), &out, &naive::<f64>(&a, &b));
+    }
+}
+
 #[test]
 fn mm_of_bool_is_refused() {
     let a = zeros(&[2, 2], ScalarType::Bool);
