@@ -2,7 +2,7 @@
 
 use c10::{
     can_cast, check, highest_priority_backend_type_id, Device, DispatchKey, DispatchKeySet, Error, ErrorKind,
-    Layout, Result, ScalarType, Tensor, TensorOptions,
+    GradMode, Layout, Result, ScalarType, Tensor, TensorOptions,
 };
 use iter::StructuredOutputs;
 
@@ -95,6 +95,15 @@ pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: 
         return write_inplace(name, out, result);
     }
     write_out(name, out, result)
+}
+
+/// What the in-place form of a composite computes from: a copy of `self` if gradients of any of the arguments are recorded,
+/// because the nodes may save it before it changes.
+pub fn unmodified(self_: &Tensor, arguments: &[Option<&Tensor>]) -> Result<Tensor> {
+    if GradMode::is_enabled() && arguments.iter().flatten().any(|argument| argument.requires_grad()) {
+        return at::clone(self_, None);
+    }
+    Ok(self_.clone())
 }
 
 /// The in-place form of an operator that has none of its own.

@@ -119,7 +119,7 @@ fn copy(source: &Tensor, target: &Tensor) -> Result<()> {
         unsafe {
             let from = source.data_ptr().cast::<u8>().add(offset(&from));
             let to = target.data_ptr().cast::<u8>().add(offset(&to));
-            std::ptr::copy_nonoverlapping(from, to, size);
+            std::ptr::copy(from, to, size);
         }
         for d in (0..sizes.len()).rev() {
             index[d] += 1;

@@ -463,9 +463,19 @@ def _composite(function: Function) -> str:
         return _register(function, keys, _forward(function, f"composite::{operator.family}::{operator.inplace_impl}"))
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
-    call = f"{path}({', '.join(_base_inputs(function))})?"
+    inputs = _base_inputs(function)
+    if function.variant is Variant.INPLACE and operator.kind is Kind.IMPLICIT and inputs[0] == "self_":
+        inputs[0] = _unmodified_self(function)
+    call = f"{path}({', '.join(inputs)})?"
     body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
+
+
+def _unmodified_self(function: Function) -> str:
+    """What an implicit composite computes from: its nodes may save `self`, which is about to be written to."""
+    tensors = [a for a in function.schema.arguments if a.type.is_tensor_like and not a.type.is_list]
+    given = [local(a.name) if a.type.optional else f"Some({local(a.name)})" for a in tensors]
+    return f"&structured::unmodified(self_, &[{', '.join(given)}])?"
 
 
 def _option_of_out(name: str, out: str) -> str:

@@ -335,12 +335,20 @@ pub fn clamp_min_max_backward(
 
 /// `where` with respect to the values taken where the condition holds
 pub fn where_self_backward(grad: &Tensor, condition: &Tensor, dtype: ScalarType) -> Result<Tensor> {
-    handle_r_to_c(dtype, &keep_where(grad, condition)?)
+    handle_r_to_c(dtype, &keep_where(grad, &as_mask(condition)?)?)
 }
 
 /// `where` with respect to the values taken where the condition doesn't hold
 pub fn where_other_backward(grad: &Tensor, condition: &Tensor, dtype: ScalarType) -> Result<Tensor> {
-    handle_r_to_c(dtype, &at::masked_fill_scalar(grad, condition, &ZERO)?)
+    handle_r_to_c(dtype, &at::masked_fill_scalar(grad, &as_mask(condition)?, &ZERO)?)
+}
+
+/// A condition may be of bytes.
+fn as_mask(condition: &Tensor) -> Result<Tensor> {
+    match condition.dtype() {
+        ScalarType::Bool => Ok(condition.clone()),
+        _ => at::ne_scalar(condition, &ZERO),
+    }
 }
 
 /// `addcmul` with respect to one factor; `other` is the other factor.

@@ -6,6 +6,7 @@ use num_complex::Complex;
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
+use crate::map::Stored;
 use crate::registration::register;
 use crate::vec::math::Arith;
 use crate::vec::tiered;
@@ -121,6 +122,12 @@ fn linspace_kernel(start: &Scalar, end: &Scalar, steps: i64, outs: &[Tensor]) ->
     let address = Address(out.data_ptr());
     dispatch!(out.dtype(), "linspace_kernel", ALL_AND_COMPLEX_AND_HALF_AND_BOOL, |T| {
         let (start, end) = (start.to::<T>()?, end.to::<T>()?);
+        if n == 1 {
+            // The only element is the start, whatever the step would be.
+            // SAFETY: the output has this one element, of this dtype.
+            unsafe { address.write(start.store()) };
+            return Ok(());
+        }
         match (T::KIND, std::mem::size_of::<T>()) {
             (ElementKind::Complex, _) => {
                 let (start, end) = (start.to_complex(), end.to_complex());

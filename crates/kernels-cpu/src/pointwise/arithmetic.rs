@@ -66,6 +66,7 @@ fn reciprocal_kernel(iter: &TensorIterator) -> Result<()> {
 
 fn conj_physical_kernel(iter: &TensorIterator) -> Result<()> {
     match iter.common_dtype() {
+        c10::ScalarType::ComplexHalf => unary(iter, 1, |a: Complex<c10::Half>| Complex::new(a.re, -a.im)),
         c10::ScalarType::ComplexFloat => unary(iter, 1, |a: Complex<f32>| a.conj()),
         c10::ScalarType::ComplexDouble => unary(iter, 1, |a: Complex<f64>| a.conj()),
         // The conjugate of a real number is the number.

@@ -24,6 +24,16 @@ fn check_floating(name: &str, self_: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// The largest finite number of a dtype, or of a complex one's parts.
+fn largest(dtype: ScalarType) -> f64 {
+    match dtype {
+        ScalarType::Half | ScalarType::ComplexHalf => 65504.0,
+        ScalarType::BFloat16 => f64::from(f32::from_bits(0x7f7f_0000)),
+        ScalarType::Float | ScalarType::ComplexFloat => f64::from(f32::MAX),
+        _ => f64::MAX,
+    }
+}
+
 /// `uniform_`
 pub fn uniform_meta(
     _outs: &mut StructuredOutputs,
@@ -34,11 +44,14 @@ pub fn uniform_meta(
 ) -> Result<TensorIterator> {
     check_generator(generator, self_)?;
     check_floating("check_uniform_bounds", self_)?;
+    let (max, name) = (largest(self_.dtype()), self_.dtype().short_name());
+    check!(from.abs() <= max, "from is out of bounds for {name}");
+    check!(to.abs() <= max, "to is out of bounds for {name}");
     check!(from <= to, "uniform_ expects to return a [from, to) range, but found from={from} > to={to}");
-    let span = to - from;
     check!(
-        span.is_finite() && span <= f64::MAX,
-        "uniform_ expects to-from <= std::numeric_limits<scalar_t>::max(), but found to={to} and from={from}"
+        to - from <= max,
+        "uniform_ expects to-from <= std::numeric_limits<{name}>::max(), but found to={to} and from={from} which result \
+         in to-from to exceed the limit"
     );
     TensorIterator::nullary_op(self_)
 }
@@ -149,6 +162,28 @@ pub fn random_from_meta(
     TensorIterator::nullary_op(self_)
 }
 
+/// Fails unless a dtype tells `0..n` apart.
+fn check_representable<I: SizeInt>(n: &I, dtype: ScalarType) -> Result<()> {
+    let mantissa = match dtype {
+        ScalarType::Half => 11,
+        ScalarType::BFloat16 => 8,
+        ScalarType::Float => 24,
+        ScalarType::Double => 53,
+        _ => {
+            let (_, high) = exact_range(dtype);
+            check!(
+                n.expect_le(&I::from(high))?,
+                "value cannot be converted to type {} without overflow",
+                iter::type_meta_name(dtype)
+            );
+            return Ok(());
+        }
+    };
+    let most = (1_i64 << mantissa) + 1;
+    check!(n.expect_le(&I::from(most))?, "n cannot be greater than {most} for {} type.", dtype.short_name());
+    Ok(())
+}
+
 /// `randperm` into `out`.
 pub fn randperm_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
@@ -158,6 +193,7 @@ pub fn randperm_meta<I: SizeInt>(
     let n = I::from_sym(n)?;
     check!(n.expect_nonnegative()?, "n must be non-negative, got{n}");
     let options = outs.output(0)?.options();
+    check_representable(&n, options.dtype_or_default())?;
     check_generator(generator, outs.output(0)?)?;
     outs.set_output_contiguous(0, &[n], options)
 }

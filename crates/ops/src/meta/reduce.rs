@@ -262,6 +262,16 @@ fn truth(
     make_reduction(name, outs, self_, dim, keepdim, self_.dtype(), &[dtype])
 }
 
+/// Along no dimensions: each element by itself. It is reduced along a dimension that it is given for this.
+fn each_truth(name: &'static str, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    let (mut sizes, mut strides) = (self_.sym_sizes(), self_.sym_strides());
+    sizes.insert(0, SymInt::ONE);
+    strides.insert(0, SymInt::ONE);
+    let lifted =
+        crate::view::alias_with_sizes_and_strides(self_, &sizes, &strides, &self_.sym_storage_offset())?;
+    truth(name, outs, &lifted, Some(&[0]), false)
+}
+
 macro_rules! truth {
     ($($op:literal $all:ident $dim:ident $dims:ident),*) => {$(
         #[doc = concat!("`", $op, "` of all elements.")]
@@ -281,6 +291,9 @@ macro_rules! truth {
             dim: Option<&[i64]>,
             keepdim: bool,
         ) -> Result<TensorIterator> {
+            if dim.is_some_and(<[i64]>::is_empty) {
+                return each_truth($op, outs, self_);
+            }
             truth($op, outs, self_, dim, keepdim)
         }
     )*};

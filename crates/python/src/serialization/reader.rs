@@ -143,7 +143,8 @@ fn over_map(bytes: Bytes) -> Storage {
 }
 
 fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
-    let storage = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, true)?;
+    // Not resizable: a tensor of the file that reaches over the end of its storage is an error, not a larger storage.
+    let storage = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, false)?;
     if !bytes.is_empty() {
         // SAFETY: a fresh storage of this many bytes.
         unsafe { std::ptr::copy_nonoverlapping(Bytes::as_ptr(bytes), storage.data_ptr(), bytes.len()) };

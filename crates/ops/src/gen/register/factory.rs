@@ -654,6 +654,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("_copy_from", &handles::_COPY_FROM, EXPLICIT, |_, (self_, dst, non_blocking)| {
         composite::factory::_copy_from(self_, dst, non_blocking)
     })?;
+    registrar.fall_through("_copy_from", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement("clone", &handles::CLONE, EXPLICIT, |_, (self_, memory_format)| {
         composite::factory::clone(self_, memory_format)
     })?;

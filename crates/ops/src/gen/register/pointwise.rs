@@ -1175,7 +1175,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::absolute(self_)
     })?;
     registrar.implement_transparent("absolute_", &handles::ABSOLUTE_, IMPLICIT, |_, (self_,)| {
-        structured::write_inplace("absolute_", self_, &composite::pointwise::absolute(self_)?)
+        structured::write_inplace(
+            "absolute_",
+            self_,
+            &composite::pointwise::absolute(&structured::unmodified(self_, &[Some(self_)])?)?,
+        )
     })?;
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
@@ -1214,7 +1218,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::negative(self_)
     })?;
     registrar.implement_transparent("negative_", &handles::NEGATIVE_, IMPLICIT, |_, (self_,)| {
-        structured::write_inplace("negative_", self_, &composite::pointwise::negative(self_)?)
+        structured::write_inplace(
+            "negative_",
+            self_,
+            &composite::pointwise::negative(&structured::unmodified(self_, &[Some(self_)])?)?,
+        )
     })?;
     registrar.implement("negative.out", &handles::NEGATIVE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("negative", out, &composite::pointwise::negative(self_)?)
@@ -1576,7 +1584,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::square(self_)
     })?;
     registrar.implement_transparent("square_", &handles::SQUARE_, IMPLICIT, |_, (self_,)| {
-        structured::write_inplace("square_", self_, &composite::pointwise::square(self_)?)
+        structured::write_inplace(
+            "square_",
+            self_,
+            &composite::pointwise::square(&structured::unmodified(self_, &[Some(self_)])?)?,
+        )
     })?;
     registrar.implement("square.out", &handles::SQUARE_OUT, EXPLICIT, |_, (self_, out)| {
         structured::write_out("square", out, &composite::pointwise::square(self_)?)
@@ -1973,7 +1985,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "subtract_",
                 self_,
-                &composite::pointwise::subtract_tensor(self_, other, alpha)?,
+                &composite::pointwise::subtract_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
+                    other,
+                    alpha,
+                )?,
             )
         },
     )?;
@@ -2039,7 +2055,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "multiply_",
                 self_,
-                &composite::pointwise::multiply_tensor(self_, other)?,
+                &composite::pointwise::multiply_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
+                    other,
+                )?,
             )
         },
     )?;
@@ -2144,7 +2163,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "true_divide_",
                 self_,
-                &composite::pointwise::true_divide_tensor(self_, other)?,
+                &composite::pointwise::true_divide_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
+                    other,
+                )?,
             )
         },
     )?;
@@ -2171,7 +2193,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::DIVIDE__TENSOR,
         IMPLICIT,
         |_, (self_, other)| {
-            structured::write_inplace("divide_", self_, &composite::pointwise::divide_tensor(self_, other)?)
+            structured::write_inplace(
+                "divide_",
+                self_,
+                &composite::pointwise::divide_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
+                    other,
+                )?,
+            )
         },
     )?;
     registrar.implement("divide.out", &handles::DIVIDE_OUT, EXPLICIT, |_, (self_, other, out)| {
@@ -2193,7 +2222,11 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "divide_",
                 self_,
-                &composite::pointwise::divide_tensor_mode(self_, other, rounding_mode)?,
+                &composite::pointwise::divide_tensor_mode(
+                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
+                    other,
+                    rounding_mode,
+                )?,
             )
         },
     )?;
@@ -2253,7 +2286,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "floor_divide_",
                 self_,
-                &composite::pointwise::floor_divide_scalar(self_, other)?,
+                &composite::pointwise::floor_divide_scalar(
+                    &structured::unmodified(self_, &[Some(self_)])?,
+                    other,
+                )?,
             )
         },
     )?;
@@ -3449,7 +3485,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "clamp_min_",
                 self_,
-                &composite::pointwise::clamp_min_tensor(self_, min)?,
+                &composite::pointwise::clamp_min_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(min)])?,
+                    min,
+                )?,
             )
         },
     )?;
@@ -3475,7 +3514,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_inplace(
                 "clamp_max_",
                 self_,
-                &composite::pointwise::clamp_max_tensor(self_, max)?,
+                &composite::pointwise::clamp_max_tensor(
+                    &structured::unmodified(self_, &[Some(self_), Some(max)])?,
+                    max,
+                )?,
             )
         },
     )?;
