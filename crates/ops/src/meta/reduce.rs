@@ -58,7 +58,7 @@ pub fn nansum_meta(
     let dtype = accumulation_dtype(outs, self_, dtype);
     let is_float = self_.is_floating_point();
     check_not_implemented!(
-        !self_.is_cpu() || !(is_float && dtype.is_complex()),
+        !(self_.is_cpu() && is_float && dtype.is_complex()),
         "\"nansum_cpu\" not implemented for '{dtype}'"
     );
     // As an integer NaN would be a number like others, so the kernel drops it before it converts.
