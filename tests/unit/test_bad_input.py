@@ -394,3 +394,24 @@ def test_what_the_cpu_lacks_other_devices_may_have(call, message):
         call(ptr.zeros(3))
     result = call(meta(3))
     assert (result[0] if isinstance(result, tuple) else result).is_meta
+
+
+class TestRangesOfDtypes:
+    def test_randperm(self):
+        with pytest.raises(RuntimeError, match="without overflow"):
+            ptr.randperm(300, dtype=ptr.uint8)
+        with pytest.raises(RuntimeError, match="n cannot be greater than 2049 for Half type"):
+            ptr.randperm(5000, dtype=ptr.half)
+        assert sorted(ptr.randperm(127, dtype=ptr.int8).tolist()) == list(range(127))
+
+    def test_uniform(self):
+        with pytest.raises(RuntimeError, match="exceed the limit"):
+            ptr.ones(2).uniform_(-3e38, 3e38)
+        with pytest.raises(RuntimeError, match="from is out of bounds"):
+            ptr.ones(2).uniform_(-4e38, 1)
+        with pytest.raises(RuntimeError, match="to is out of bounds"):
+            ptr.ones(2, dtype=ptr.half).uniform_(0, 1e5)
+
+    def test_linspace_of_one_step(self):
+        assert ptr.linspace(1, float("nan"), 1).tolist() == [1]
+        assert ptr.linspace(float("-inf"), float("-inf"), 1).tolist() == [float("-inf")]

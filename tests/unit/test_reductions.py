@@ -76,3 +76,10 @@ def test_the_gradient_of_nansum_is_zero_where_nan_was():
     for arguments in ((), (1,), ((0, -1), True)):
         assert gradcheck(lambda y, arguments=arguments: y.nansum(*arguments), y)
         assert gradgradcheck(lambda y, arguments=arguments: (y * y).nansum(*arguments), y)
+
+
+def test_any_and_all_along_no_dimensions():
+    x = ptr.tensor([[1, 0], [0, 0]])
+    assert ptr.any(x, dim=()).tolist() == [[True, False], [False, False]]
+    assert ptr.all(x, dim=[], keepdim=True).tolist() == [[True, False], [False, False]]
+    assert ptr.any(x, dim=None).item() is True

@@ -40,3 +40,22 @@ def test_what_has_a_gradient_is_not_resized():
     for tensor in (x, x * 2):
         with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
             tensor.resize_(7)
+
+
+@pytest.mark.parametrize(
+    "name", ["mul_", "multiply_", "true_divide_", "divide_", "clamp_min_", "clamp_max_", "subtract_"]
+)
+def test_composites_save_what_they_were_given(name):
+    other = ptr.full((3,), 2.0, requires_grad=True)
+    left = ptr.full((3,), 3.0, requires_grad=True)
+    getattr(left.clone(), name)(other).sum().backward()
+    expected = [t.detach().clone().requires_grad_() for t in (left, other)]
+    getattr(expected[0], name.rstrip("_"))(expected[1]).sum().backward()
+    assert left.grad.tolist() == expected[0].grad.tolist()
+    assert other.grad.tolist() == expected[1].grad.tolist()
+
+
+def test_where_with_a_mask_of_bytes():
+    b = ptr.full((3,), 2.0, requires_grad=True)
+    ptr.where(ptr.tensor([1, 0, 1], dtype=ptr.uint8), 1.0, b).sum().backward()
+    assert b.grad.tolist() == [0, 1, 0]
