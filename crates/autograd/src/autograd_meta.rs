@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use c10::{AutogradMetaInterface, Result, Tensor, TensorImpl};
 use parking_lot::Mutex;
 
+use crate::deletion::delete_gradient;
 use crate::edge::Edge;
 use crate::forward_ad;
 use crate::hooks::LeafHooks;
@@ -31,6 +32,12 @@ pub(crate) struct GradState {
     pub(crate) grad_accumulator: Option<WeakNode>,
 }
 
+impl Drop for GradState {
+    fn drop(&mut self) {
+        [self.grad.take(), self.fw_grad.take()].into_iter().flatten().for_each(delete_gradient);
+    }
+}
+
 /// Autograd's state of one tensor.
 #[derive(Default)]
 pub struct AutogradMeta {
@@ -50,15 +57,10 @@ impl AutogradMeta {
 
     /// That of a recorded operator's output.
     pub fn with_edge(edge: Edge) -> Self {
-        Self {
-            has_grad_fn: AtomicBool::new(edge.function.is_some()),
-            state: Mutex::new(GradState {
-                grad_fn: edge.function,
-                output_nr: edge.input_nr,
-                ..GradState::default()
-            }),
-            ..Self::default()
-        }
+        let mut state = GradState::default();
+        let has_grad_fn = AtomicBool::new(edge.function.is_some());
+        (state.grad_fn, state.output_nr) = (edge.function, edge.input_nr);
+        Self { has_grad_fn, state: Mutex::new(state), ..Self::default() }
     }
 
     /// A view's.

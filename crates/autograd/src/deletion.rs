@@ -3,18 +3,22 @@
 //! A node owns its successors, through edges and through the `grad_fn` of saved tensors, so that dropping the last
 //! handle of a chain of a million nodes the natural way would use a million stack frames. Instead the outermost deletion on
 //! a thread keeps a list; nodes that die while it runs hand their contents to the list and return at once.
-//! Every path from node to node passes through here, whatever objects lie between.
+//! Every path from node to node passes through here, whatever objects lie between; so does the path from a tensor to its
+//! gradient, which may have one too.
 
 use std::cell::Cell;
 use std::mem;
 use std::ptr;
 
+use c10::Tensor;
+
 use crate::edge::EdgeList;
 use crate::node::Body;
 
-struct Contents {
-    _body: Body,
-    _edges: EdgeList,
+/// What a dying node or tensor owned: only to be dropped.
+enum Contents {
+    Node { _body: Body, _edges: EdgeList },
+    Gradient { _grad: Tensor },
 }
 
 thread_local! {
@@ -27,7 +31,15 @@ pub(crate) fn delete_contents(body: &mut Body, edges: &mut EdgeList) {
     if matches!(body, Body::Released) && edges.is_empty() {
         return;
     }
-    let contents = Contents { _body: mem::replace(body, Body::Released), _edges: mem::take(edges) };
+    delete(Contents::Node { _body: mem::replace(body, Body::Released), _edges: mem::take(edges) });
+}
+
+/// Drops the gradient of a dying tensor now, or soon if a deletion is running.
+pub(crate) fn delete_gradient(grad: Tensor) {
+    delete(Contents::Gradient { _grad: grad });
+}
+
+fn delete(contents: Contents) {
     let pending = PENDING.get();
     if !pending.is_null() {
         // SAFETY: the list lives on the stack of a caller of this thread, which borrows it only between drops.
