@@ -311,7 +311,7 @@ fn check(tensor: &Tensor) -> Res<()> {
         );
         return Err(PyTypeError::new_err(text).into());
     }
-    let requires = if autograd::variable::requires_grad(tensor) {
+    let requires = if c10::GradMode::is_enabled() && autograd::variable::requires_grad(tensor) {
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
     } else if tensor.is_conj() {
         "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."
