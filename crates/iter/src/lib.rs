@@ -27,7 +27,7 @@ mod type_promotion;
 mod uniform;
 mod warning;
 
-pub use cast::{copy_into, to_dtype, CopyFn, COPY_KERNEL};
+pub use cast::{copy_into, has_copy_kernel, to_dtype, CopyFn, COPY_KERNEL};
 pub use config::TensorIteratorConfig;
 pub use dispatch_stub::DispatchStub;
 pub use empty::{empty, empty_like_dtype, empty_strided};

@@ -2,8 +2,8 @@
 
 use c10::{
     bail, check, compute_strides_for_memory_format, infer_dense_strides, infer_expand_geometry, Device,
-    Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, Storage, SymDimVector, SymInt, Tensor,
-    TensorOptions,
+    DeviceGuard, Layout, MemoryFormat, Result, Scalar, ScalarType, SizeInt, Storage, SymDimVector, SymInt,
+    Tensor, TensorOptions,
 };
 
 use crate::meta::factory::arange_length;
@@ -19,12 +19,6 @@ fn options(
     TensorOptions::new().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory)
 }
 
-/// Pinned memory exists where an accelerator can read host memory.
-fn check_pinning(pin_memory: Option<bool>) -> Result<()> {
-    check!(!pin_memory.unwrap_or(false), "Cannot pin memory: no accelerator is available that could read it");
-    Ok(())
-}
-
 /// `aten::empty.memory_format`
 pub fn empty_memory_format(
     size: &[SymInt],
@@ -34,7 +28,6 @@ pub fn empty_memory_format(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    check_pinning(pin_memory)?;
     let options = options(dtype, layout, device, pin_memory);
     match memory_format {
         None | Some(MemoryFormat::Contiguous) => iter::empty(size, &options),
@@ -70,7 +63,6 @@ pub fn empty_strided(
     device: Option<Device>,
     pin_memory: Option<bool>,
 ) -> Result<Tensor> {
-    check_pinning(pin_memory)?;
     check!(
         size.len() == stride.len(),
         "mismatch in length of strides and shape: sizes {size:?}, strides {stride:?}"
@@ -407,17 +399,20 @@ pub fn copy_(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor>
         infer_expand_geometry(&src.sym_sizes(), &src.sym_strides(), &self_.sym_sizes())?;
         return Ok(self_.clone());
     }
-    if self_.is_cpu() && src.is_cpu() {
+    let device = self_.device();
+    if device == src.device() && (device.is_cpu() || iter::has_copy_kernel(device.device_type())) {
+        let _current = DeviceGuard::new(device)?;
         iter::copy_into(self_, src, non_blocking)?;
     } else {
-        copy_between_devices(self_, src, non_blocking)?;
+        copy_with_backend(self_, src, non_blocking)?;
     }
     apply_lazy_bits(self_, src)?;
     Ok(self_.clone())
 }
 
-/// A device's `_copy_from` moves elements as they are; dtypes are converted on the host.
-fn copy_between_devices(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
+/// Copies from a device to another, and on devices whose backend has no copy kernel: `_copy_from` moves elements as they
+/// are; dtypes are converted on the host.
+fn copy_with_backend(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
     let src = at::expand(src, &self_.sym_sizes(), false)?;
     if src.dtype() == self_.dtype() {
         at::_copy_from(&src, self_, non_blocking)?;
