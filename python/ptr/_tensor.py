@@ -396,8 +396,14 @@ def dim_order(self: Any) -> tuple[int, ...]:
 
 @_method
 def pin_memory(self: Any, device: Any = None) -> Any:
-    """Return this tensor: no accelerator is there that could use page-locked memory."""
-    return self
+    """Return this tensor in page-locked memory: itself if it is there already, else a copy.
+
+    Raises:
+        RuntimeError: if there is no accelerator that could read such memory.
+    """
+    if self.is_pinned():
+        return self
+    return _functions.empty_like(self, pin_memory=True).copy_(self)
 
 
 @_plain_method

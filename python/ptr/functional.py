@@ -315,7 +315,7 @@ def _vector_norm(x: Any, order: float, dim: Any, keepdim: bool) -> Any:
     vector_norm = getattr(_C._linalg, "linalg_vector_norm", None)
     if vector_norm is not None:
         return vector_norm(x, order, dim, keepdim)
-    dims = list(range(x.dim())) if dim is None else dim
+    dims = () if dim is None else dim
     magnitude = x.abs()
     if order == math.inf:
         return magnitude.amax(dims, keepdim)

@@ -71,6 +71,18 @@ def test_the_array_outlives_the_tensor_and_the_reverse():
     assert array.sum() == 2000
 
 
+def test_numpy_of_what_requires_gradients_where_none_are_recorded():
+    x = ptr.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with ptr.no_grad():
+        assert x.numpy().tolist() == x.__array__().tolist() == np.asarray(x).tolist() == [1, 1]
+        with pytest.raises(RuntimeError, match="conjugate bit"):
+            ptr.ones(2, dtype=ptr.complex64, requires_grad=True).conj().numpy()
+    with ptr.inference_mode():
+        assert x.numpy().tolist() == [1, 1]
+
+
 def test_numpy_refusals():
     with pytest.raises(TypeError, match=r"expected np.ndarray \(got int\)"):
         ptr.from_numpy(3)

@@ -83,3 +83,56 @@ def test_any_and_all_along_no_dimensions():
     assert ptr.any(x, dim=()).tolist() == [[True, False], [False, False]]
     assert ptr.all(x, dim=[], keepdim=True).tolist() == [[True, False], [False, False]]
     assert ptr.any(x, dim=None).item() is True
+
+
+def many_dimensions():
+    return ptr.arange(6.0).view(*[1] * 68, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "expected"),
+    [
+        (lambda x: x.sum(), 15),
+        (lambda x: x.sum(dim=()), 15),
+        (lambda x: x.mean(), 2.5),
+        (lambda x: x.mean(dim=()), 2.5),
+        (lambda x: x.prod(), 0),
+        (lambda x: x.max(), 5),
+        (lambda x: x.amin(), 0),
+        (lambda x: x.argmax(), 5),
+        (lambda x: x.argmin(), 0),
+        (lambda x: x.nansum(), 15),
+        (lambda x: x.norm(), math.sqrt(55)),
+        (lambda x: ptr.equal(x, x), True),
+    ],
+)
+def test_tensors_of_more_than_64_dimensions_are_reduced_as_a_whole(reduce, expected):
+    result = reduce(many_dimensions())
+    value = result if isinstance(result, bool) else result.item()
+    assert getattr(result, "shape", ()) == ()
+    assert value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "reduce", [lambda x: x.sum(dim=69), lambda x: x.amax((0, 1)), lambda x: x.argmax(0), lambda x: x.squeeze((0,))]
+)
+def test_dimensions_of_more_than_64_cannot_be_named(reduce):
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
+        reduce(many_dimensions())
+
+
+def test_gradients_of_more_than_64_dimensions():
+    for reduce, expected in [
+        (lambda x: x.sum(), [1] * 6),
+        (lambda x: x.mean(), [1 / 6] * 6),
+        (lambda x: x.prod(), [120, 0, 0, 0, 0, 0]),
+        (lambda x: x.max(), [0, 0, 0, 0, 0, 1]),
+        (lambda x: x.norm(), [i / math.sqrt(55) for i in range(6)]),
+    ]:
+        x = many_dimensions().requires_grad_()
+        reduce(x).backward()
+        assert x.grad.shape == x.shape
+        assert x.grad.flatten().tolist() == pytest.approx(expected)
+    x = many_dimensions().requires_grad_()
+    (x + ptr.ones(1)).sum().backward()
+    assert x.grad.flatten().tolist() == [1] * 6

@@ -77,3 +77,24 @@ def test_moveaxis_is_movedim():
     with pytest.raises(RuntimeError, match="repeated dim"):
         x.moveaxis((0, 0), (1, 2))
     assert gradcheck(lambda x: x.moveaxis(0, 2), ptr.randn(2, 3, 4, dtype=ptr.float64).requires_grad_())
+
+
+@pytest.mark.parametrize("sections", [2**62, ptr.tensor(2**62)])
+def test_more_sections_than_memory_are_an_error(sections):
+    with pytest.raises(RuntimeError, match="not enough memory"):
+        ptr.ones(4).tensor_split(sections)
+
+
+def test_permute_knows_duplicates_among_many_dimensions():
+    x = ptr.ones((1,) * 70)
+    with pytest.raises(RuntimeError, match="duplicate dims are not allowed"):
+        x.permute(*range(65), 65, 65, 65, 65, 65)
+    y = x.expand(*[1] * 68, 2, 3).permute(*reversed(range(70)))
+    assert y.shape == (3, 2, *[1] * 68)
+
+
+def test_where_of_many_dimensions():
+    places = ptr.where(ptr.tensor([[True, False], [True, True]]).view(*[1] * 68, 2, 2))
+    assert len(places) == 70
+    assert [p.tolist() for p in places[-2:]] == [[0, 1, 1], [0, 0, 1]]
+    assert all(p.tolist() == [0, 0, 0] for p in places[:-2])

@@ -121,12 +121,14 @@ impl AccumulateGrad {
         if !self.variable.is_non_overlapping_and_dense() {
             return grad.is_contiguous();
         }
-        match (grad.sizes(), grad.strides(), self.variable.sizes(), self.variable.strides()) {
-            (Ok(sizes), Ok(strides), Ok(leaf_sizes), Ok(leaf_strides)) => {
-                sizes.len() == leaf_sizes.len()
-                    && (0..sizes.len()).all(|i| {
-                        sizes[i] == leaf_sizes[i] && (strides[i] == leaf_strides[i] || sizes[i] == 1)
-                    })
+        // Sizes aren't compared: `.data` may have been replaced since the forward pass.
+        match (grad.sizes(), grad.strides(), self.variable.strides()) {
+            (Ok(sizes), Ok(strides), Ok(leaf_strides)) if strides.len() == leaf_strides.len() => {
+                (0..sizes.len()).all(|i| match sizes[i] {
+                    // Expanded: it may be a view of what others hold.
+                    1 => strides[i] != 0,
+                    _ => strides[i] == leaf_strides[i],
+                })
             }
             _ => false,
         }
@@ -175,7 +177,7 @@ impl NodeFunction for AccumulateGrad {
 
     fn apply(&self, node: &Node, mut grads: VariableList) -> Result<VariableList> {
         let Some(grad) = grads.first_mut().and_then(Option::take) else { return Ok(VariableList::new()) };
-        check!(variable::is_leaf(&self.variable), "leaf variable has been moved into the graph interior");
+        check!(variable::is_leaf(&self.variable)?, "leaf variable has been moved into the graph interior");
         if !variable::requires_grad(&self.variable) {
             return Ok(VariableList::new());
         }

@@ -1,7 +1,7 @@
 //! Anomaly mode: every node remembers where its forward operator was called, and NaN gradients are errors.
 
 use std::backtrace::Backtrace;
-use std::cell::Cell;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -25,37 +25,25 @@ pub trait AnomalyMetadata: Send + Sync {
     }
 }
 
-thread_local! {
-    /// Bit 0: enabled; bit 1: do not check for NaN.
-    static STATE: Cell<u8> = const { Cell::new(0) };
-}
+/// Bit 0: enabled; bit 1: do not check for NaN. One for the process: work that other threads do for a backward pass
+/// is in the mode too.
+static STATE: AtomicU8 = AtomicU8::new(0);
 
-/// Whether this thread is in anomaly mode.
+/// Whether the process is in anomaly mode.
 #[inline]
 pub fn is_enabled() -> bool {
-    STATE.get() & 1 != 0
+    STATE.load(Ordering::Relaxed) & 1 != 0
 }
 
 /// Whether NaN gradients are errors in anomaly mode.
 #[inline]
 pub fn should_check_nan() -> bool {
-    STATE.get() & 2 == 0
+    STATE.load(Ordering::Relaxed) & 2 == 0
 }
 
-/// Sets this thread's anomaly mode.
+/// Sets the anomaly mode of the process.
 pub fn set_enabled(enabled: bool, check_nan: bool) {
-    STATE.set(u8::from(enabled) | (u8::from(!check_nan) << 1));
-}
-
-/// Makes anomaly mode travel with backward work to other threads.
-pub(crate) fn register_tls_extension() {
-    c10::register_tls_extension(
-        || {
-            let state = STATE.get();
-            (state != 0).then(|| Box::new(state) as c10::TlsExtensionState)
-        },
-        |state| STATE.set(state.and_then(|s| s.downcast_ref()).copied().unwrap_or(0)),
-    );
+    STATE.store(u8::from(enabled) | (u8::from(!check_nan) << 1), Ordering::Relaxed);
 }
 
 type Factory = fn() -> Arc<dyn AnomalyMetadata>;

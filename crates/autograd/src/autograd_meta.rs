@@ -204,10 +204,6 @@ impl AutogradMetaInterface for AutogradMeta {
         Ok(())
     }
 
-    fn is_leaf(&self) -> bool {
-        !self.has_grad_fn()
-    }
-
     fn as_any(&self) -> &dyn Any {
         self
     }

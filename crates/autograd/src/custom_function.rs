@@ -115,10 +115,7 @@ fn wrap_output(
     let Some(node) = node else { return Ok(tensor) };
 
     if traits.is_modified {
-        check!(
-            !(variable::is_leaf(&tensor) && variable::requires_grad(&tensor)),
-            "a leaf Variable that requires grad has been used in an in-place operation."
-        );
+        variable::check_modified(&tensor)?;
         if !traits.is_input {
             crate::warning::warn(
                 "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need \

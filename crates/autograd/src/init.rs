@@ -6,7 +6,6 @@ use c10::{get_runtime_dispatch_key_set, DispatchKey, Error, Result};
 use dispatch::{list_operators, KernelFunction, Library, LibraryKind, OperatorHandle};
 
 use crate::ad_inplace_or_view::{ad_inplace_or_view_kernel, ViewTracking};
-use crate::anomaly_mode;
 use crate::autograd_meta::AutogradMeta;
 use crate::fallback::autograd_fallback;
 use crate::gen;
@@ -21,7 +20,6 @@ pub fn init() -> Result<()> {
 
 fn register_all() -> Result<()> {
     c10::set_autograd_meta_factory(|| Box::<AutogradMeta>::default());
-    anomaly_mode::register_tls_extension();
     saved_tensor_hooks::register_tls_extension();
     iter::parallel::fork::at_fork_child(crate::engine::after_fork_in_child)?;
 
@@ -32,7 +30,7 @@ fn register_all() -> Result<()> {
         library.leak();
     }
     for op in list_operators() {
-        // Operators of others register themselves: see `register_ad_inplace_or_view`.
+        // Those of others are for who defines them to register: see `register_ad_inplace_or_view`.
         // Those that write on the side alone are not tracked: see Note [Written on the side].
         let info = op.info()?;
         if ops::is_built_in(op) && (info.is_view || info.writes_results()) {

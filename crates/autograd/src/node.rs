@@ -143,22 +143,15 @@ unsafe impl IntrusivePtrTarget for NodeImpl {
     }
 
     fn incref_pyobject(&self) {
-        if let Some(interpreter) = c10::py_interpreter() {
-            // SAFETY: the pointer protocol calls this only while the object is attached and alive.
-            unsafe { interpreter.incref(self.pyobj.get()) };
-        }
+        self.pyobj.incref();
     }
 
     fn decref_pyobject(&self) {
-        let object = self.pyobj.get();
-        if let (Some(interpreter), false) = (c10::py_interpreter(), object.is_null()) {
-            // SAFETY: the pointer protocol calls this only for the reference the node owns.
-            unsafe { interpreter.decref(object) };
-        }
+        self.pyobj.decref();
     }
 
     fn try_incref_pyobject(&self) -> bool {
-        c10::py_interpreter().is_some_and(|interpreter| interpreter.try_incref(&self.pyobj))
+        self.pyobj.try_incref()
     }
 }
 
@@ -340,16 +333,6 @@ impl Node {
     pub unsafe fn init_pyobj(&self, object: *mut c_void) -> Result<(), *mut c_void> {
         // SAFETY: by contract.
         unsafe { self.0.pyobj.init(&self.0.refcount, object) }
-    }
-
-    /// Detaches the Python object from a node that goes on living.
-    ///
-    /// # Safety
-    ///
-    /// The caller owns a reference to the object during the call, and no other thread attaches or detaches.
-    pub unsafe fn detach_pyobj(&self) -> *mut c_void {
-        // SAFETY: by contract.
-        unsafe { self.0.pyobj.detach(&self.0.refcount) }
     }
 
     #[inline]

@@ -74,7 +74,7 @@ impl SavedVariable {
     fn new_inner(variable: Option<&Tensor>, is_output: bool, is_inplace_on_view: bool) -> Result<Self> {
         let Some(tensor) = variable else { return Ok(Self::default()) };
         check!(!tensor.is_inference(), "{ERR_INFERENCE}");
-        let is_leaf = variable::is_leaf(tensor);
+        let is_leaf = variable::is_leaf_as_known(tensor);
         let mut saved = Self {
             saved_version: variable::version(tensor),
             is_defined: true,

@@ -29,10 +29,20 @@ pub fn requires_grad(tensor: &Tensor) -> bool {
     tensor.autograd_meta().is_some_and(|meta| meta.requires_grad())
 }
 
-/// Whether a tensor has no history.
+/// Whether a tensor has no history. A view's is brought up to date first, which fails where [`grad_fn`] does.
 #[inline]
-pub fn is_leaf(tensor: &Tensor) -> bool {
-    tensor.autograd_meta().is_none_or(|meta| meta.is_leaf())
+pub fn is_leaf(tensor: &Tensor) -> Result<bool> {
+    match AutogradMeta::of(tensor) {
+        None => Ok(true),
+        Some(meta) if meta.view().is_some() => Ok(grad_fn(tensor)?.is_none()),
+        Some(meta) => Ok(!meta.has_grad_fn()),
+    }
+}
+
+/// As [`is_leaf`], for questions that are not about the history itself: a view whose history can't be made anew has the
+/// one that it had.
+pub fn is_leaf_as_known(tensor: &Tensor) -> bool {
+    is_leaf(tensor).unwrap_or_else(|_| AutogradMeta::of(tensor).is_none_or(|meta| !meta.has_grad_fn()))
 }
 
 /// Which output of its `grad_fn` a tensor is.
@@ -249,17 +259,38 @@ pub fn check_inplace(tensor: &Tensor, any_requires_grad: bool) -> Result<()> {
         return Ok(());
     }
     if let Some((meta, view)) = AutogradMeta::of(tensor).and_then(|meta| Some((meta, meta.view()?))) {
-        check_creation_meta(meta, view, false)?;
-        check!(
-            !(requires_grad(tensor) && is_leaf(view.base())),
-            "a view of a leaf Variable that requires grad is being used in an in-place operation."
-        );
+        check_view_inplace(tensor, meta, view)?;
     }
     check!(
-        !(requires_grad(tensor) && is_leaf(tensor)),
+        !(requires_grad(tensor) && is_leaf(tensor)?),
         "a leaf Variable that requires grad is being used in an in-place operation."
     );
     Ok(())
+}
+
+/// Refuses in-place modifications of views whose base can't get a new history.
+fn check_view_inplace(tensor: &Tensor, meta: &AutogradMeta, view: &DifferentiableViewMeta) -> Result<()> {
+    check_creation_meta(meta, view, false)?;
+    check!(
+        !(requires_grad(tensor) && is_leaf(view.base())?),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation."
+    );
+    Ok(())
+}
+
+/// As [`check_inplace`], for a tensor that a custom function has modified already, before its history is replaced.
+pub(crate) fn check_modified(tensor: &Tensor) -> Result<()> {
+    let Some(meta) = AutogradMeta::of(tensor) else { return Ok(()) };
+    // The history as it was when the function was called: collecting its edges brought it up to date, and what the
+    // function did has only raised the version.
+    check!(
+        meta.has_grad_fn() || !requires_grad(tensor),
+        "a leaf Variable that requires grad has been used in an in-place operation."
+    );
+    match meta.view() {
+        Some(view) => check_view_inplace(tensor, meta, view),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to rebase views that no rebase can be right for. `indirect`: the base or a sister was modified.
@@ -268,6 +299,8 @@ fn check_creation_meta(meta: &AutogradMeta, view: &DifferentiableViewMeta, indir
     if creation_meta == CreationMeta::Default {
         return Ok(());
     }
+    let multiple = "This view is the output of a function that returns multiple views. Such functions do not allow the output \
+                    views to be modified inplace. You should replace the inplace operation by an out-of-place one.";
     let edge = meta.raw_edge();
     let modified = if indirect { "its base or another view of its base has been" } else { "is being" };
     let no_history = edge.function.is_none();
@@ -282,6 +315,12 @@ fn check_creation_meta(meta: &AutogradMeta, view: &DifferentiableViewMeta, indir
             }
             None => "A view was created in".to_owned(),
         };
+        if creation_meta == CreationMeta::MultiOutputNode {
+            bail!(
+                Runtime,
+                "A view was created in no_grad mode and {modified} modified inplace with grad mode enabled. {multiple}"
+            );
+        }
         let (mode, now) = if creation_meta == CreationMeta::InferenceMode {
             ("inference", "in normal mode.")
         } else {
@@ -297,8 +336,7 @@ fn check_creation_meta(meta: &AutogradMeta, view: &DifferentiableViewMeta, indir
     }
     let name = edge.function.map_or_else(String::new, |node| node.name());
     let reason = if creation_meta == CreationMeta::MultiOutputNode {
-        "This view is the output of a function that returns multiple views. Such functions do not allow the output \
-         views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+        multiple
     } else {
         "This view was created inside a custom Function (or because an input was returned as-is) and the autograd \
          logic to handle view+inplace would override the custom backward associated with the custom Function, leading \
@@ -370,17 +408,17 @@ pub fn make_variable_with_edge(data: &Tensor, edge: Edge) -> Result<Tensor> {
 
 /// A tensor without history that shares memory and version counter (`tensor_data`).
 pub fn tensor_data(tensor: &Tensor) -> Result<Tensor> {
-    tensor.shallow_copy_and_detach(tensor.version_counter(), tensor.allow_tensor_metadata_change())
+    tensor.shallow_copy_and_detach(tensor.version_counter())
 }
 
 /// A tensor without history that shares memory only (`.data`): in-place changes through it go unnoticed.
 pub fn variable_data(tensor: &Tensor) -> Result<Tensor> {
-    tensor.shallow_copy_and_detach(c10::VariableVersion::new(0), false)
+    tensor.shallow_copy_and_detach(c10::VariableVersion::new(0))
 }
 
 /// `tensor.detach()`, below the dispatcher: no history, shared memory and version counter.
 pub fn detach(tensor: &Tensor) -> Result<Tensor> {
-    tensor.shallow_copy_and_detach(tensor.version_counter(), false)
+    tensor.shallow_copy_and_detach(tensor.version_counter())
 }
 
 /// `tensor.detach_()`: makes the tensor itself a leaf that needs no gradient.
@@ -402,7 +440,7 @@ pub fn detach_(tensor: &Tensor) -> Result<()> {
 /// `tensor.requires_grad_(value)` and `tensor.requires_grad = value`.
 pub fn set_requires_grad(tensor: &Tensor, value: bool) -> Result<()> {
     check!(
-        is_leaf(tensor) || value,
+        value || is_leaf_as_known(tensor),
         "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
          subgraph that doesn't require differentiation use var_no_grad = var.detach()."
     );
@@ -488,7 +526,7 @@ pub fn set_data(tensor: &Tensor, new_data: &Tensor) -> Result<()> {
 /// Asks backward to fill `.grad` of a tensor that isn't a leaf.
 pub fn retain_grad(tensor: &Tensor) -> Result<()> {
     check!(requires_grad(tensor), "can't retain_grad on Tensor that has requires_grad=False");
-    if is_leaf(tensor) {
+    if is_leaf_as_known(tensor) {
         return Ok(());
     }
     let meta = AutogradMeta::materialize(tensor)?;
@@ -519,7 +557,8 @@ pub fn retain_grad(tensor: &Tensor) -> Result<()> {
 
 /// Whether backward fills `.grad` of a tensor that isn't a leaf.
 pub fn retains_grad(tensor: &Tensor) -> bool {
-    !is_leaf(tensor) && AutogradMeta::of(tensor).is_some_and(|meta| meta.state.lock().retains_grad.is_some())
+    AutogradMeta::of(tensor)
+        .is_some_and(|meta| meta.has_grad_fn() && meta.state.lock().retains_grad.is_some())
 }
 
 /// `tensor.register_hook(hook)`.
@@ -541,7 +580,7 @@ pub fn register_post_accumulate_grad_hook(
     hook: Arc<dyn PostAccumulateGradHook>,
 ) -> Result<HookHandle> {
     check!(requires_grad(tensor), "cannot register a hook on a tensor that doesn't require gradient");
-    check!(is_leaf(tensor), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    check!(is_leaf(tensor)?, "post accumulate grad hooks cannot be registered on non-leaf tensors");
     let hooks = AutogradMeta::materialize(tensor)?.leaf_hooks_or_init();
     let id = hooks.lock().add_post_accumulate(hook);
     Ok(HookHandle::on_leaf(Arc::downgrade(hooks), id))

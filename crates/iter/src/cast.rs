@@ -1,6 +1,6 @@
 //! Casts: temporaries of another dtype, made by the copy kernel of their device.
 
-use c10::{Complex, Element, Result, ScalarType, Tensor};
+use c10::{Complex, DeviceType, Element, Result, ScalarType, Tensor};
 
 use crate::dispatch_stub::DispatchStub;
 use crate::empty::empty_like_dtype;
@@ -15,7 +15,12 @@ pub type CopyFn = fn(&TensorIterator, bool) -> Result<()>;
 /// The kernels that copy and convert.
 pub static COPY_KERNEL: DispatchStub<CopyFn> = DispatchStub::new("copy_kernel");
 
-/// `dst.copy_(src)` for tensors on one device: broadcasts and converts.
+/// Whether a device type has registered a kernel that copies and converts.
+pub fn has_copy_kernel(device_type: DeviceType) -> bool {
+    dense_key(device_type).and_then(|key| COPY_KERNEL.get(key)).is_ok()
+}
+
+/// `dst.copy_(src)` for tensors on one device, which is current: broadcasts and converts.
 pub fn copy_into(dst: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
     let iter = TensorIterator::copy_op(dst, src)?;
     if iter.is_meta() || iter.numel() == 0 {

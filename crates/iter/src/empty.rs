@@ -1,9 +1,9 @@
 //! Plain allocation, below dispatch.
 
 use c10::{
-    check, empty_generic, empty_strided_generic, empty_strided_symint_meta, get_allocator, guard_int_array,
-    DeviceGuard, DimVector, DispatchKeySet, Layout, Result, ScalarType, SizeInt, SymDimVector, SymInt,
-    Tensor, TensorOptions,
+    bail, check, empty_generic, empty_strided_generic, empty_strided_symint_meta, get_accelerator,
+    get_accelerator_hooks, get_allocator, guard_int_array, Allocator, Device, DeviceGuard, DimVector,
+    DispatchKeySet, Layout, Result, ScalarType, SizeInt, SymDimVector, SymInt, Tensor, TensorOptions,
 };
 
 /// An uninitialised row-major tensor on the device and in the dtype of `options`.
@@ -29,7 +29,11 @@ fn keys_of(options: &TensorOptions) -> Result<DispatchKeySet> {
 fn empty_strided_ints(sizes: &[i64], strides: &[i64], options: &TensorOptions) -> Result<Tensor> {
     let keys = keys_of(options)?;
     let device = options.device_or_default();
-    let allocator = get_allocator(device.type_)?;
+    let allocator = if options.pinned_memory_or_default() && !device.is_meta() {
+        pinned_memory_allocator(device)?
+    } else {
+        get_allocator(device.type_)?
+    };
     // Allocators serve the current device of their type.
     let _current = (!device.is_cpu()).then(|| DeviceGuard::new(device)).transpose()?;
     if strides.is_empty() {
@@ -37,6 +41,21 @@ fn empty_strided_ints(sizes: &[i64], strides: &[i64], options: &TensorOptions) -
     } else {
         empty_strided_generic(sizes, strides, allocator, keys, options.dtype_or_default())
     }
+}
+
+/// The allocator of host memory that the accelerator can read.
+#[cold]
+fn pinned_memory_allocator(device: Device) -> Result<&'static dyn Allocator> {
+    check!(device.is_cpu(), "Only dense CPU tensors can be pinned, got a tensor on {device}");
+    let Some(accelerator) = get_accelerator(true) else {
+        bail!(
+            Runtime,
+            "Cannot access accelerator device when none is available: memory is pinned for an accelerator to read"
+        );
+    };
+    let hooks = get_accelerator_hooks(accelerator);
+    hooks.init()?;
+    hooks.get_pinned_memory_allocator()
 }
 
 /// Memory of a symbolic size cannot be allocated: only the Meta device keeps it symbolic.

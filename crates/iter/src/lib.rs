@@ -27,7 +27,7 @@ mod type_promotion;
 mod uniform;
 mod warning;
 
-pub use cast::{copy_into, to_dtype, CopyFn, COPY_KERNEL};
+pub use cast::{copy_into, has_copy_kernel, to_dtype, CopyFn, COPY_KERNEL};
 pub use config::TensorIteratorConfig;
 pub use dispatch_stub::DispatchStub;
 pub use empty::{empty, empty_like_dtype, empty_strided};
@@ -38,7 +38,7 @@ pub use mem_overlap::{
     has_internal_overlap, MemOverlap, MemOverlapStatus,
 };
 pub use plan::IndexPlan;
-pub use reduce::{make_dim_mask, make_reduction, shape_from_dim_mask, ReducedElements};
+pub use reduce::{is_reduced, make_dim_mask, make_reduction, shape_from_dim_mask, ReducedElements, ALL_DIMS};
 pub use resize::{resize_impl, resize_output};
 pub use structured_outputs::{type_meta_name, StructuredOutputs};
 pub use type_promotion::{result_type, ResultTypeState};

@@ -18,13 +18,19 @@ use crate::structured_outputs::StructuredOutputs;
 /// With fewer output elements than this, `parallel_reduce` cuts the reduced dimensions instead of the outputs.
 const MIN_OUTPUTS_TO_SPLIT: usize = 64;
 
+/// The mask of every dimension, of tensors with more dimensions than bits too.
+pub const ALL_DIMS: u64 = u64::MAX;
+
 /// The dimensions to reduce, as bits. Without dimensions, all of them (none, if `allow_empty_dims`).
+///
+/// # Errors
+/// If a dimension is wrong or given twice, and for any list of dimensions if the tensor has more than 64.
 pub fn make_dim_mask(dims: Option<&[i64]>, ndim: i64, allow_empty_dims: bool) -> Result<u64> {
-    check!(ndim <= 64, "only tensors with up to 64 dims are supported");
     let dims = match dims {
         Some(dims) if !dims.is_empty() || allow_empty_dims => dims,
-        _ => return Ok(u64::MAX),
+        _ => return Ok(ALL_DIMS),
     };
+    check!(ndim <= 64, "only tensors with up to 64 dims are supported");
     let mut mask = 0_u64;
     for &dim in dims {
         let bit = 1_u64 << maybe_wrap_dim(dim, ndim)?;
@@ -47,8 +53,13 @@ pub fn shape_from_dim_mask<I: SizeInt>(sizes: &[I], mask: u64, keepdim: bool) ->
     shape
 }
 
-pub(crate) fn is_reduced(mask: u64, dim: usize) -> bool {
-    dim < 64 && mask & (1 << dim) != 0
+/// Whether a dimension is in the mask. Dimensions from 64 on have no bit: they are in [`ALL_DIMS`] only.
+pub fn is_reduced(mask: u64, dim: usize) -> bool {
+    if dim < 64 {
+        mask & (1 << dim) != 0
+    } else {
+        mask == ALL_DIMS
+    }
 }
 
 /// The iterator of a reduction over `dims` (all of them if `None` or empty).

@@ -17,7 +17,7 @@ fn filled<T: Element>(sizes: &[i64], start: i64) -> Tensor {
 
 /// A view of the same memory.
 fn view(tensor: &Tensor, sizes: &[i64], strides: &[i64], offset: i64) -> Tensor {
-    let view = tensor.shallow_copy_and_detach(tensor.version_counter(), true).unwrap();
+    let view = tensor.shallow_copy_and_detach(tensor.version_counter()).unwrap();
     // SAFETY: the view is new, so nobody reads its metadata.
     unsafe { view.set_sizes_and_strides(sizes, strides, Some(offset)).unwrap() };
     view

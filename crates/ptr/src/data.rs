@@ -44,19 +44,21 @@ pub fn to_vec<T: Element>(tensor: &Tensor) -> Result<Vec<T>> {
         tensor.device()
     );
     let tensor = at::contiguous(&at::detach(tensor)?, c10::MemoryFormat::Contiguous)?;
+    // Its storage may have shrunk.
+    tensor.check_in_storage()?;
     let count = tensor.numel()? as usize;
     if T::SCALAR_TYPE == c10::ScalarType::Bool {
         // A byte of a tensor of booleans may hold any number; a Rust `bool` may not.
-        // SAFETY: a contiguous tensor of one-byte elements.
+        // SAFETY: a contiguous tensor of one-byte elements, all of it in its storage.
         let bytes = unsafe { slice::<u8>(&tensor, count) };
         return Ok(bytes.iter().map(|&byte| T::cast_from(byte != 0)).collect());
     }
-    // SAFETY: a contiguous tensor of T's dtype.
+    // SAFETY: a contiguous tensor of T's dtype, all of it in its storage.
     Ok(unsafe { slice::<T>(&tensor, count) }.to_vec())
 }
 
 /// # Safety
-/// The tensor must be contiguous, with elements of `T`'s size that are valid values of `T`.
+/// The tensor must be contiguous and lie in its storage, with elements of `T`'s size that are valid values of `T`.
 unsafe fn slice<T>(tensor: &Tensor, count: usize) -> &[T] {
     match count {
         0 => &[],
@@ -69,4 +71,22 @@ unsafe fn slice<T>(tensor: &Tensor, count: usize) -> &[T] {
 pub fn manual_seed(seed: u64) -> Result<()> {
     c10::get_default_generator(c10::Device::current(DeviceType::CPU))?.set_current_seed(seed);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn elements_that_are_not_in_the_storage_are_not_read() -> Result<()> {
+        crate::init(crate::Config::default())?;
+        let (x, flags) = (tensor(&[1_f32, 2.0], &[2])?, tensor(&[true, false], &[2])?);
+        assert_eq!(to_vec::<f32>(&x)?, [1.0, 2.0]);
+        for t in [&x, &flags] {
+            t.storage()?.resize(0)?;
+        }
+        assert!(to_vec::<f32>(&x).is_err_and(|e| e.message().contains("out of bounds")));
+        assert!(to_vec::<bool>(&flags).is_err());
+        Ok(())
+    }
 }

@@ -170,6 +170,76 @@ def test_mark_dirty_in_place():
         AddOne.apply(leaf(1.0))
 
 
+class AddScaled(Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.mark_dirty(x)
+        return x.add_(w.detach())
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, grad
+
+
+def made(how, requires_grad):
+    """Two elements of a tensor of four, and a leaf to add."""
+    y = torch.ones(4, requires_grad=requires_grad) * 2
+    if how == "view":
+        return y[:2]
+    if how == "split":
+        return y.split(2)[0]
+    if how == "no_grad":
+        with torch.no_grad():
+            return y[:2]
+    return torch.ones(4, requires_grad=requires_grad)[:2]
+
+
+@pytest.mark.parametrize(
+    ("how", "requires_grad", "match"),
+    [
+        (
+            "split",
+            True,
+            "Output 0 of Split.* is a view and is being modified inplace. This view is the output of a func",
+        ),
+        (
+            "split",
+            False,
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. This",
+        ),
+        ("no_grad", True, "a leaf Variable that requires grad has been used in an in-place operation"),
+        (
+            "no_grad",
+            False,
+            "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Giv",
+        ),
+        ("view of a leaf", True, "a view of a leaf Variable that requires grad is being used in an in-place operation"),
+    ],
+)
+def test_mark_dirty_refuses_views_that_cannot_get_a_history(how, requires_grad, match):
+    with pytest.raises(RuntimeError, match=match):
+        AddScaled.apply(made(how, requires_grad), torch.ones(2, requires_grad=True))
+
+
+@pytest.mark.parametrize(("how", "requires_grad"), [("view", True), ("view", False), ("view of a leaf", False)])
+def test_mark_dirty_of_views(how, requires_grad):
+    w = torch.ones(2, requires_grad=True)
+    y = AddScaled.apply(made(how, requires_grad), w)
+    assert type(y.grad_fn).__name__ == "AsStridedBackward0"
+    (y * torch.tensor([1.0, 2.0])).sum().backward()
+    assert w.grad.tolist() == [1, 2]
+
+
+def test_mark_dirty_of_a_view_of_a_base_that_got_a_history():
+    w = torch.ones(2, requires_grad=True)
+    base = torch.zeros(2)
+    view = base[:]
+    base.mul_(w)
+    y = AddScaled.apply(view, w)
+    (y * torch.tensor([1.0, 2.0])).sum().backward()
+    assert w.grad.tolist() == [1, 2]
+
+
 def test_returned_input_is_a_view_with_its_own_history():
     class Same(Function):
         @staticmethod

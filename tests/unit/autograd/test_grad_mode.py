@@ -1,5 +1,7 @@
 """no_grad, enable_grad, set_grad_enabled, inference_mode and anomaly modes."""
 
+import threading
+
 import ptr as torch
 import pytest
 from ptr.autograd import anomaly_mode, grad_mode
@@ -120,3 +122,12 @@ def test_anomaly_modes():
     with anomaly_mode.set_detect_anomaly(True):
         assert is_enabled()
     assert not is_enabled()
+
+
+def test_anomaly_mode_is_the_process_s():
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(torch.is_anomaly_enabled()))
+    with anomaly_mode.set_detect_anomaly(True):
+        thread.start()
+        thread.join()
+    assert seen == [True] and not torch.is_anomaly_enabled()

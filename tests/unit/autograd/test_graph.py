@@ -378,3 +378,18 @@ def test_a_long_graph_is_deleted_without_recursion():
     z.backward()
     del z
     assert x.grad.item() == 2.0
+
+
+def test_a_leaf_may_get_data_of_another_size_before_backward():
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 2).sum()
+    x.data = torch.ones(3)
+    y.backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_a_gradient_that_is_an_expanded_element_is_copied():
+    # PyTorch keeps none whose stride is 0, be it of size 1.
+    x = torch.ones(1, 2, requires_grad=True)
+    torch.autograd.backward(x, torch.ones(2).as_strided((1, 2), (0, 1)))
+    assert x.grad.stride() == (2, 1)

@@ -250,25 +250,8 @@ fn evaluate_function(task: &Arc<GraphTask>, node: &Node, mut inputs: InputBuffer
     if task.has_exec_info && capture(task, node, &mut inputs)? {
         return Ok(());
     }
-    let outputs = call_function(task, node, inputs)?;
-    if !task.keep_graph {
-        node.release_variables();
-    }
-    if outputs.is_empty() {
-        if let Some(stream) = stream {
-            task.leaf_streams.lock().push(stream);
-        }
-        return Ok(());
-    }
-    if anomaly_mode::is_enabled() && anomaly_mode::should_check_nan() {
-        check_nan(node, &outputs)?;
-    }
-    for (edge, output) in node.next_edges().iter().zip(outputs) {
-        if let Some(next) = &edge.function {
-            deliver(task, next, edge.input_nr, output, stream)?;
-        }
-    }
-    Ok(())
+    let grads = call_tensor_pre_hooks(node, inputs.into_variables())?;
+    call_node(task, node, grads)
 }
 
 /// Stores gradients that are results. Returns whether the node need not run.
@@ -294,33 +277,35 @@ fn capture(task: &Arc<GraphTask>, node: &Node, inputs: &mut InputBuffer) -> Resu
             task.leaf_streams.lock().push(stream);
         }
         if needed {
-            let outputs = call_after_tensor_hooks(task, node, grads)?;
-            finish_node(task, node, outputs)?;
+            call_node(task, node, grads)?;
             return Ok(true);
         }
     }
     Ok(!needed)
 }
 
-/// The second half of [`evaluate_function`] for a node that was captured as well.
-fn finish_node(task: &Arc<GraphTask>, node: &Node, outputs: VariableList) -> Result<()> {
+/// Calls the node with gradients that its tensor hooks have seen, and passes on what comes out.
+fn call_node(task: &Arc<GraphTask>, node: &Node, grads: VariableList) -> Result<()> {
+    let outputs = call_after_tensor_hooks(task, node, grads)?;
     if !task.keep_graph {
         node.release_variables();
+    }
+    let stream = node.stream();
+    if outputs.is_empty() {
+        if let Some(stream) = stream {
+            task.leaf_streams.lock().push(stream);
+        }
+        return Ok(());
     }
     if anomaly_mode::is_enabled() && anomaly_mode::should_check_nan() {
         check_nan(node, &outputs)?;
     }
     for (edge, output) in node.next_edges().iter().zip(outputs) {
         if let Some(next) = &edge.function {
-            deliver(task, next, edge.input_nr, output, node.stream())?;
+            deliver(task, next, edge.input_nr, output, stream)?;
         }
     }
     Ok(())
-}
-
-fn call_function(task: &Arc<GraphTask>, node: &Node, inputs: InputBuffer) -> Result<VariableList> {
-    let grads = call_tensor_pre_hooks(node, inputs.into_variables())?;
-    call_after_tensor_hooks(task, node, grads)
 }
 
 fn call_after_tensor_hooks(

@@ -1,7 +1,9 @@
 //! Derivatives of convolution.
 
-use c10::{Result, Scalar, SymDimVector, SymInt, Tensor};
+use c10::{Result, SymDimVector, SymInt, Tensor};
 use ops::at;
+
+use super::plus;
 
 /// `convolution_backward` with respect to the gradient, the input and the weight.
 ///
@@ -69,11 +71,4 @@ pub fn convolution_double_backward(
         None => None,
     };
     Ok((to_grad_output, to_input, to_weight))
-}
-
-fn plus(sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
-    match sum {
-        Some(sum) => at::add_tensor(&sum, &term, &Scalar::Int(1)),
-        None => Ok(term),
-    }
 }

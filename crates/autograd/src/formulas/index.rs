@@ -1,6 +1,6 @@
 //! Derivatives of indexing: reading is the adjoint of accumulating.
 
-use c10::{bail, Result, Scalar, SymDimVector, SymInt, Tensor, TensorOptions};
+use c10::{infer_broadcast_size, Result, Scalar, SymInt, Tensor, TensorOptions};
 use ops::at;
 
 use super::pointwise::maybe_multiply;
@@ -88,7 +88,7 @@ pub fn masked_fill_value_backward(grad: &Tensor, mask: &Tensor) -> Result<Tensor
 /// `masked_select`
 pub fn masked_select_backward(grad: &Tensor, sizes: &[SymInt], mask: &Tensor) -> Result<Tensor> {
     // Tensor and mask broadcast against each other.
-    let shape = broadcast(sizes, &mask.sym_sizes())?;
+    let shape = infer_broadcast_size(sizes, &mask.sym_sizes())?;
     // An index of no dimensions selects none: a single element is put into a vector.
     let vector = [SymInt::from(1)];
     let placed: &[SymInt] = if shape.is_empty() { &vector } else { &shape };
@@ -96,22 +96,4 @@ pub fn masked_select_backward(grad: &Tensor, sizes: &[SymInt], mask: &Tensor) ->
     let mask = at::expand(mask, placed, false)?;
     let full = at::index_put(&zeros, &[Some(mask)], grad, false)?;
     sum_to(&at::view(&full, &shape)?, sizes)
-}
-
-fn broadcast(a: &[SymInt], b: &[SymInt]) -> Result<SymDimVector> {
-    let ndim = a.len().max(b.len());
-    let one = SymInt::from(1);
-    let mut shape = SymDimVector::with_capacity(ndim);
-    for i in 0..ndim {
-        let size = |s: &[SymInt]| (i + s.len()).checked_sub(ndim).map_or(SymInt::from(1), |at| s[at].clone());
-        let (x, y) = (size(a), size(b));
-        if x.guard_eq(&one)? {
-            shape.push(y);
-        } else if y.guard_eq(&one)? || x.guard_eq(&y)? {
-            shape.push(x);
-        } else {
-            bail!(Runtime, "masked_select(): sizes {x} and {y} do not broadcast at dimension {i}");
-        }
-    }
-    Ok(shape)
 }

@@ -28,9 +28,17 @@ pub use shape::*;
 
 /// Formulas name it.
 pub use c10::MemoryFormat;
-use c10::{Error, Result, Tensor};
+use c10::{Error, Result, Scalar, Tensor};
 
 /// The gradient of an argument for which there is no formula.
 pub fn not_implemented(op: &str, arg: &str, why: &str) -> Result<Tensor> {
     Err(Error::not_implemented(format!("{op}(): the derivative for '{arg}' is not implemented: {why}")))
+}
+
+/// `sum + term`, where the sum may have no terms yet.
+fn plus(sum: Option<Tensor>, term: Tensor) -> Result<Tensor> {
+    match sum {
+        Some(sum) => ops::at::add_tensor(&sum, &term, &Scalar::Int(1)),
+        None => Ok(term),
+    }
 }

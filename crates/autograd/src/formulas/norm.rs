@@ -3,6 +3,8 @@
 use c10::{Result, Scalar, SymInt, Tensor};
 use ops::at;
 
+use super::plus;
+
 const ONE: Scalar = Scalar::Int(1);
 
 /// What the terms of layer norm's second derivative share.
@@ -25,13 +27,6 @@ impl Rows<'_> {
         let along = at::mul_tensor(&self.x_hat, &self.mean(&at::mul_tensor(v, &self.x_hat)?)?)?;
         at::sub_tensor(&at::sub_tensor(v, &self.mean(v)?, &ONE)?, &along, &ONE)
     }
-}
-
-fn plus(sum: Option<Tensor>, term: Tensor) -> Result<Option<Tensor>> {
-    Ok(Some(match sum {
-        Some(sum) => at::add_tensor(&sum, &term, &ONE)?,
-        None => term,
-    }))
 }
 
 /// `native_layer_norm_backward` with respect to the input, the weight and the gradient.
@@ -72,26 +67,26 @@ pub fn layer_norm_double_backward(
     if let Some(g) = for_input {
         let projected = at::mul_tensor(rows.rstd, &rows.project(g)?)?;
         if mask[1] && weight.is_some() {
-            to_weight = plus(to_weight, over_rows(&at::mul_tensor(grad_out, &projected)?)?)?;
+            to_weight = Some(plus(to_weight, over_rows(&at::mul_tensor(grad_out, &projected)?)?)?);
         }
         if mask[2] {
-            to_grad = plus(to_grad, weighted(&projected)?)?;
+            to_grad = Some(plus(to_grad, weighted(&projected)?)?);
         }
         if mask[0] {
-            to_input = plus(to_input, input_term(&rows, g, &weighted(grad_out)?)?)?;
+            to_input = Some(plus(to_input, input_term(&rows, g, &weighted(grad_out)?)?)?);
         }
     }
     if let Some(g) = for_weight {
         if mask[2] {
-            to_grad = plus(to_grad, at::mul_tensor(&rows.x_hat, g)?)?;
+            to_grad = Some(plus(to_grad, at::mul_tensor(&rows.x_hat, g)?)?);
         }
         if mask[0] {
             let projected = rows.project(&at::mul_tensor(grad_out, g)?)?;
-            to_input = plus(to_input, at::mul_tensor(rows.rstd, &projected)?)?;
+            to_input = Some(plus(to_input, at::mul_tensor(rows.rstd, &projected)?)?);
         }
     }
     if let (Some(g), true) = (for_bias, mask[2]) {
-        to_grad = plus(to_grad, at::expand(g, &grad_out.sym_sizes(), false)?)?;
+        to_grad = Some(plus(to_grad, at::expand(g, &grad_out.sym_sizes(), false)?)?);
     }
     Ok((to_input, to_weight, to_grad))
 }

@@ -27,9 +27,6 @@ pub trait AutogradMetaInterface: Send + Sync {
     /// Replaces the tangent of forward mode at a level.
     fn set_fw_grad(&self, tangent: Option<Tensor>, level: u64) -> Result<()>;
 
-    /// Whether no recorded operation made the tensor.
-    fn is_leaf(&self) -> bool;
-
     /// The implementation itself, for the crate that made it.
     fn as_any(&self) -> &dyn Any;
 }

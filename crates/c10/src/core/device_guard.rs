@@ -1,6 +1,7 @@
 //! `DeviceGuardImplInterface`: how a backend's devices, streams and events are switched and waited for; and the guards.
 
 use std::ffi::c_void;
+use std::marker::PhantomData;
 
 use crate::core::data_ptr::DataPtr;
 use crate::core::event::EventFlag;
@@ -173,28 +174,45 @@ pub fn has_device_guard_impl(type_: DeviceType) -> bool {
     DEVICE_GUARD_IMPLS.get(type_).is_some()
 }
 
-/// Makes a device current until dropped.
+/// Makes a device current until dropped, on the thread that made the guard.
+///
+/// ```compile_fail,E0277
+/// let guard = c10::DeviceGuard::new(c10::Device::CPU).unwrap();
+/// std::thread::spawn(move || drop(guard));
+/// ```
 #[must_use = "the device is current only while the guard lives"]
 pub struct DeviceGuard {
     /// None on the host and on the meta device, where there is nothing to switch.
     guard_impl: Option<GuardImpl>,
     original: Device,
     current: Device,
+    /// The current device is a thread's own, to be restored there.
+    _not_send: PhantomData<*const ()>,
 }
 
 impl DeviceGuard {
     /// Makes a device current; an index of -1 means the one that is.
     pub fn new(device: Device) -> Result<DeviceGuard> {
         if device.is_cpu() || device.is_meta() {
-            return Ok(DeviceGuard { guard_impl: None, original: device, current: device });
+            return Ok(DeviceGuard {
+                guard_impl: None,
+                original: device,
+                current: device,
+                _not_send: PhantomData,
+            });
         }
         let guard_impl = get_device_guard_impl(device.type_)?;
         if !device.has_index() {
             let current = guard_impl.get_device()?;
-            return Ok(DeviceGuard { guard_impl: Some(guard_impl), original: current, current });
+            return Ok(DeviceGuard {
+                guard_impl: Some(guard_impl),
+                original: current,
+                current,
+                _not_send: PhantomData,
+            });
         }
         let original = guard_impl.exchange_device(device)?;
-        Ok(DeviceGuard { guard_impl: Some(guard_impl), original, current: device })
+        Ok(DeviceGuard { guard_impl: Some(guard_impl), original, current: device, _not_send: PhantomData })
     }
 
     /// The device that was current before.
@@ -216,7 +234,12 @@ impl Drop for DeviceGuard {
     }
 }
 
-/// Makes a stream and its device current until dropped.
+/// Makes a stream and its device current until dropped, on the thread that made the guard.
+///
+/// ```compile_fail,E0277
+/// let guard = c10::StreamGuard::new(c10::Stream::default_stream(c10::Device::CPU)).unwrap();
+/// std::thread::spawn(move || drop(guard));
+/// ```
 #[must_use = "the stream is current only while the guard lives"]
 pub struct StreamGuard {
     /// Restored after the stream.

@@ -100,27 +100,13 @@ impl PyObjectSlot {
         Ok(())
     }
 
-    /// Detaches the PyObject from a target that goes on living (as when two tensors swap theirs). The strong count that the
-    /// PyObject holds stays with it.
-    ///
-    /// # Safety
-    ///
-    /// `refcount` is that of the slot's target; the caller owns a reference to the PyObject during the call and no
-    /// other thread attaches or detaches.
-    pub unsafe fn detach(&self, refcount: &RefCount) -> *mut c_void {
-        let pyobj = self.get();
-        refcount.detach_pyobject(|| self.incref(), || self.decref());
-        self.clear();
-        pyobj
-    }
-
     /// Forgets the PyObject: the first step of its deallocation, before it drops its strong count.
     pub fn clear(&self) {
         self.0.store(ptr::null_mut(), Ordering::Release);
     }
 
     /// Increfs the PyObject, which is known to be alive.
-    pub(crate) fn incref(&self) {
+    pub fn incref(&self) {
         if let (Some(interpreter), false) = (py_interpreter(), self.get().is_null()) {
             // SAFETY: called by the reference count's protocol only while the object is alive.
             unsafe { interpreter.incref(self.get()) };
@@ -128,7 +114,7 @@ impl PyObjectSlot {
     }
 
     /// Decrefs the PyObject, to which the target owns a reference.
-    pub(crate) fn decref(&self) {
+    pub fn decref(&self) {
         if let (Some(interpreter), false) = (py_interpreter(), self.get().is_null()) {
             // SAFETY: called by the reference count's protocol for the reference the target owns.
             unsafe { interpreter.decref(self.get()) };
@@ -136,7 +122,7 @@ impl PyObjectSlot {
     }
 
     /// Increfs the PyObject unless it is dying.
-    pub(crate) fn try_incref(&self) -> bool {
+    pub fn try_incref(&self) -> bool {
         py_interpreter().is_some_and(|interpreter| interpreter.try_incref(self))
     }
 }

@@ -76,7 +76,7 @@ pub struct TensorImpl {
     metadata: UnsafeCell<Metadata>,
     /// Atomic inside.
     version: VersionSlot,
-    /// Set once; taken out only with exclusive access.
+    /// Set once; taken out when the last strong pointer goes.
     autograd_meta: UnsafeCell<OnceLock<Box<dyn AutogradMetaInterface>>>,
     /// Immutable after construction.
     extra: Option<ExtraState>,
@@ -96,10 +96,8 @@ unsafe impl Sync for TensorImpl {}
 
 /// A Python number or a 0-d result of one: it yields in type promotion.
 const WRAPPED_NUMBER: u8 = 1;
-/// `resize_` and the like are errors: the tensor is a detached view of another's metadata.
-const METADATA_CHANGE_FORBIDDEN: u8 = 2;
 /// The kind's release hook has run.
-const RELEASED: u8 = 4;
+const RELEASED: u8 = 2;
 
 /// The keys of a new tensor: autocast's and, outside inference mode, autograd's for its backend.
 #[inline]
@@ -310,18 +308,6 @@ impl TensorImpl {
         self.set_flag(WRAPPED_NUMBER, on);
     }
 
-    /// Whether `resize_` and the like are allowed.
-    #[inline]
-    pub fn allow_tensor_metadata_change(&self) -> bool {
-        !self.flag(METADATA_CHANGE_FORBIDDEN)
-    }
-
-    /// Allows or forbids `resize_` and the like.
-    #[inline]
-    pub fn set_allow_tensor_metadata_change(&self, allow: bool) {
-        self.set_flag(METADATA_CHANGE_FORBIDDEN, !allow);
-    }
-
     /// The PyObject that owns this tensor, or null.
     #[inline]
     pub fn pyobj(&self) -> *mut c_void {
@@ -341,16 +327,6 @@ impl TensorImpl {
     pub unsafe fn init_pyobj(&self, pyobj: *mut c_void) -> Result<(), *mut c_void> {
         // SAFETY: passed on to the caller.
         unsafe { self.pyobj.init(&self.refcount, pyobj) }
-    }
-
-    /// Detaches the PyObject: see [`PyObjectSlot::detach`].
-    ///
-    /// # Safety
-    ///
-    /// The caller owns a reference to the PyObject, and no other thread attaches or detaches.
-    pub unsafe fn detach_pyobj(&self) -> *mut c_void {
-        // SAFETY: passed on to the caller.
-        unsafe { self.pyobj.detach(&self.refcount) }
     }
 
     /// Runs the kind's release hook, once.

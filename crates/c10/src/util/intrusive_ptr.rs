@@ -98,35 +98,19 @@ impl RefCount {
     /// If others hold the target too, `incref` is called for the reference that the target now owns. The
     /// caller holds a reference of its own to the PyObject throughout, and has published the pointer before.
     pub fn attach_pyobject(&self, incref: impl Fn(), decref: impl Fn()) {
-        self.change_pyobject(|counts| counts | HAS_PYOBJECT, true, incref, decref);
-    }
-
-    /// Undoes [`attach_pyobject`](Self::attach_pyobject): from here on the target owns no reference to it.
-    ///
-    /// The caller holds a reference of its own to the PyObject throughout.
-    pub fn detach_pyobject(&self, incref: impl Fn(), decref: impl Fn()) {
-        self.change_pyobject(|counts| counts & !HAS_PYOBJECT, false, incref, decref);
-    }
-
-    fn change_pyobject(
-        &self,
-        change: impl Fn(u64) -> u64,
-        attach: bool,
-        incref: impl Fn(),
-        decref: impl Fn(),
-    ) {
         let mut counts = self.0.load(Ordering::Relaxed);
         let mut increfed = false;
         loop {
             let shared = counts & STRONG_MASK > 1;
-            if attach && shared && !increfed {
+            if shared && !increfed {
                 incref();
                 increfed = true;
             }
-            match self.0.compare_exchange_weak(counts, change(counts), Ordering::AcqRel, Ordering::Relaxed) {
+            let attached = counts | HAS_PYOBJECT;
+            match self.0.compare_exchange_weak(counts, attached, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
-                    // A reference taken for a share that has gone meanwhile, or the one owned until now.
-                    if (attach && increfed && !shared) || (!attach && shared && counts & HAS_PYOBJECT != 0) {
+                    if increfed && !shared {
+                        // Taken for a share that has gone meanwhile.
                         decref();
                     }
                     return;

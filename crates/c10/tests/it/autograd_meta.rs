@@ -60,10 +60,6 @@ impl AutogradMetaInterface for Meta {
         }
     }
 
-    fn is_leaf(&self) -> bool {
-        true
-    }
-
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -82,7 +78,7 @@ fn state_is_made_on_demand_and_once() -> Result<()> {
     t.materialize_autograd_meta()?.set_grad(Some(grad.clone()));
     assert_eq!(grad.use_count(), 2);
     // A copy starts without.
-    assert!(!t.shallow_copy_and_detach(t.version_counter(), true)?.requires_grad());
+    assert!(!t.shallow_copy_and_detach(t.version_counter())?.requires_grad());
     let weak = t.weak();
     drop(t);
     assert_eq!(grad.use_count(), 1, "released though a weak pointer remains");

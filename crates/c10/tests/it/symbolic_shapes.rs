@@ -85,7 +85,7 @@ fn geometry_can_become_symbolic_and_plain_again() -> Result<()> {
     // SAFETY: the tensor is not shared.
     unsafe { t.set_sym_sizes_and_strides(&[n.clone(), int(3)], &[int(3), int(1)], None)? };
     assert!(t.has_symbolic_sizes_strides() && t.sizes().is_err());
-    let copy = t.shallow_copy_and_detach(VariableVersion::new(0), true)?;
+    let copy = t.shallow_copy_and_detach(VariableVersion::new(0))?;
     assert_eq!(copy.sym_sizes().as_slice(), [n, int(3)]);
     // SAFETY: as above.
     unsafe { t.set_sym_sizes_and_strides(&[int(6)], &[int(1)], None)? };

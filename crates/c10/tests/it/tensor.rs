@@ -33,7 +33,7 @@ fn getters() -> Result<()> {
         [Some(2), Some(3), Some(4)]
     );
     assert_eq!(t.options().dtype, Some(ScalarType::Float));
-    assert!(!t.requires_grad() && t.is_leaf());
+    assert!(!t.requires_grad());
     Ok(())
 }
 
@@ -129,13 +129,11 @@ fn bounds() -> Result<()> {
 fn detached_copies() -> Result<()> {
     let t = empty_cpu(&[3], ScalarType::Float)?;
     t.set_wrapped_number(true);
-    let detached = t.shallow_copy_and_detach(t.version_counter(), false)?;
-    assert!(
-        detached.is_alias_of(&t) && detached.is_wrapped_number() && !detached.allow_tensor_metadata_change()
-    );
+    let detached = t.shallow_copy_and_detach(t.version_counter())?;
+    assert!(detached.is_alias_of(&t) && detached.is_wrapped_number());
     t.bump_version()?;
     assert_eq!(detached.version()?, 1);
-    let data = t.shallow_copy_and_detach(VariableVersion::new(0), true)?;
+    let data = t.shallow_copy_and_detach(VariableVersion::new(0))?;
     assert_eq!(data.version()?, 0);
 
     let other = empty_cpu(&[2, 2], ScalarType::Double)?;
@@ -150,7 +148,7 @@ fn inference_tensors() -> Result<()> {
     let normal = empty_cpu(&[2], ScalarType::Float)?;
     let inference = {
         let _mode = InferenceModeGuard::new(true);
-        let copy = normal.shallow_copy_and_detach(normal.version_counter(), true)?;
+        let copy = normal.shallow_copy_and_detach(normal.version_counter())?;
         assert!(!copy.is_inference(), "views of normal tensors stay normal");
         let t = empty_cpu(&[2], ScalarType::Float)?;
         assert!(t.bump_version().is_ok());

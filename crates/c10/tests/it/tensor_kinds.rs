@@ -27,13 +27,12 @@ static COO: TensorImplVTable = TensorImplVTable {
     is_contiguous_custom: Some(|_, _| true),
     layout_custom: Some(|_| Layout::Sparse),
     storage_access: Some(|_| Err(Error::not_implemented("Cannot access storage of Coo"))),
-    shallow_copy_and_detach: Some(|tensor, version, allow| {
+    shallow_copy_and_detach: Some(|tensor, version| {
         let from = coo(tensor)?;
         let values = from.values.lock().map(|values| values.clone()).unwrap_or_default();
         let copy = make_coo(from.sizes.clone(), values);
         // SAFETY: the copy is fresh.
         unsafe { copy.set_version_counter(version) };
-        copy.set_allow_tensor_metadata_change(allow);
         Ok(copy)
     }),
     release_resources: Some(|tensor| {
@@ -63,7 +62,7 @@ fn a_kind_without_storage() -> Result<()> {
     assert!(!t.has_storage() && t.data_ptr().is_null() && t.is_contiguous() && t.layout() == Layout::Sparse);
     assert!(t.key_set().has(DispatchKey::AutogradCPU) && t.is_sparse());
 
-    let copy = t.shallow_copy_and_detach(t.version_counter(), true)?;
+    let copy = t.shallow_copy_and_detach(t.version_counter())?;
     t.bump_version()?;
     assert_eq!((copy.numel()?, copy.version()?), (12, 1));
 
@@ -129,7 +128,7 @@ fn a_kind_with_symbolic_sizes() -> Result<()> {
     );
     assert_eq!(t.sym_size(-1)?.maybe_as_int(), Some(5));
     // Without a copy function of its own, a kind with extra state is not silently copied as a strided tensor.
-    let copy = t.shallow_copy_and_detach(VariableVersion::new(0), true);
+    let copy = t.shallow_copy_and_detach(VariableVersion::new(0));
     assert!(copy
         .is_err_and(|e| e.message().contains("SymbolicTensor does not implement shallow_copy_and_detach")));
     Ok(())

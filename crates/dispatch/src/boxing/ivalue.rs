@@ -162,22 +162,26 @@ impl IValue {
         }
     }
 
-    /// The real number held; integers widen.
+    /// The real number held; integers widen. A symbolic number is guarded on.
+    #[track_caller]
     pub fn to_double(&self) -> Result<f64> {
         match self {
             IValue::Double(v) => Ok(*v),
             IValue::Int(v) => Ok(*v as f64),
             IValue::Bool(b) => Ok(f64::from(*b as u8)),
             IValue::SymInt(s) => Ok(s.guard_int()? as f64),
+            IValue::SymFloat(s) => s.guard_float(),
             other => Err(other.mismatch("float")),
         }
     }
 
-    /// The boolean held.
+    /// The boolean held. A symbolic one is guarded on.
+    #[track_caller]
     pub fn to_bool(&self) -> Result<bool> {
         match self {
             IValue::Bool(v) => Ok(*v),
             IValue::Int(v) => Ok(*v != 0),
+            IValue::SymBool(s) => s.guard_bool(),
             other => Err(other.mismatch("bool")),
         }
     }
@@ -228,17 +232,18 @@ impl IValue {
         }
     }
 
-    /// The real numbers held.
+    /// The real numbers held; symbolic ones are guarded on.
     pub fn to_double_list(&self) -> Result<Arc<[f64]>> {
         match self {
             IValue::DoubleList(v) => Ok(v.clone()),
             IValue::IntList(v) => Ok(v.iter().map(|&i| i as f64).collect()),
+            IValue::SymIntList(v) => v.iter().map(|i| Ok(i.guard_int()? as f64)).collect(),
             IValue::List(v) => v.iter().map(IValue::to_double).collect(),
             other => Err(other.mismatch("float[]")),
         }
     }
 
-    /// The booleans held.
+    /// The booleans held; symbolic ones are guarded on.
     pub fn to_bool_list(&self) -> Result<Arc<[bool]>> {
         match self {
             IValue::BoolList(v) => Ok(v.clone()),
@@ -462,6 +467,19 @@ mod tests {
         assert_eq!(IValue::Bool(true).to_int().unwrap(), 1);
         assert!(IValue::Double(1.5).to_int().is_err());
         assert!(IValue::None.to_double().is_err());
+    }
+
+    #[test]
+    fn symbolic_numbers_serve_where_known_ones_are_asked_for() {
+        let (float, flag) = (IValue::SymFloat(SymFloat::Float(2.5)), IValue::SymBool(SymBool::Bool(true)));
+        assert_eq!(float.to_double().unwrap(), 2.5);
+        assert!(flag.to_bool().unwrap());
+        let floats = IValue::List(Arc::new(vec![float, IValue::Int(1), IValue::SymInt(SymInt::from(2))]));
+        assert_eq!(floats.to_double_list().unwrap()[..], [2.5, 1.0, 2.0]);
+        let flags = IValue::List(Arc::new(vec![flag, IValue::Bool(false)]));
+        assert_eq!(flags.to_bool_list().unwrap()[..], [true, false]);
+        let sizes = IValue::SymIntList(Arc::from([SymInt::from(3)]));
+        assert_eq!(sizes.to_double_list().unwrap()[..], [3.0]);
     }
 
     #[test]

@@ -109,7 +109,10 @@ fn bad_dimensions() {
     assert!(error_of(mask(&[2], 2))
         .contains("Dimension out of range (expected to be in range of [-2, 1], but got 2)"));
     assert_eq!(error_of(mask(&[0], 65)), "only tensors with up to 64 dims are supported");
-    assert_eq!(mask(&[], 2).unwrap(), u64::MAX);
+    assert_eq!(mask(&[], 65).unwrap(), ALL_DIMS);
+    assert_eq!(*shape_from_dim_mask(&[2_i64; 70], ALL_DIMS, false), []);
+    assert_eq!(*shape_from_dim_mask(&[2_i64; 70], ALL_DIMS, true), [1; 70]);
+    assert_eq!(mask(&[], 2).unwrap(), ALL_DIMS);
     assert_eq!(make_dim_mask(Some(&[]), 2, true).unwrap(), 0);
     assert_eq!(mask(&[-1], 64).unwrap(), 1 << 63);
 }

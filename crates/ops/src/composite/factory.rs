@@ -24,12 +24,6 @@ fn options(
     TensorOptions::new().dtype(dtype).layout(layout).device(device).pinned_memory(pin_memory)
 }
 
-/// Pinned memory exists where an accelerator can read host memory.
-fn check_pinning(pin_memory: Option<bool>) -> Result<()> {
-    check!(!pin_memory.unwrap_or(false), "Cannot pin memory: no accelerator is available that could read it");
-    Ok(())
-}
-
 /// `aten::empty.memory_format`
 pub fn empty_memory_format(
     size: &[SymInt],
@@ -39,7 +33,6 @@ pub fn empty_memory_format(
     pin_memory: Option<bool>,
     memory_format: Option<MemoryFormat>,
 ) -> Result<Tensor> {
-    check_pinning(pin_memory)?;
     let options = options(dtype, layout, device, pin_memory);
     match memory_format {
         None | Some(MemoryFormat::Contiguous) => iter::empty(size, &options),
@@ -75,7 +68,6 @@ pub fn empty_strided(
     device: Option<Device>,
     pin_memory: Option<bool>,
 ) -> Result<Tensor> {
-    check_pinning(pin_memory)?;
     check!(
         size.len() == stride.len(),
         "mismatch in length of strides and shape: sizes {size:?}, strides {stride:?}"

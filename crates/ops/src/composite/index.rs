@@ -1,8 +1,6 @@
 //! Composites of the `index` family.
 
-use c10::{
-    check, check_index, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor,
-};
+use c10::{check, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
 
 use crate::at;
 use crate::sym::sym_ints;
@@ -106,6 +104,5 @@ pub fn nonzero_numpy(self_: &Tensor) -> Result<Vec<Tensor>> {
 
 /// `aten::where`
 pub fn where_(condition: &Tensor) -> Result<Vec<Tensor>> {
-    check_index!(condition.dim() <= 64, "where(): expected at most 64 dimensions, got {}", condition.dim());
     at::nonzero_numpy(condition)
 }

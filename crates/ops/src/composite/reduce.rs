@@ -72,7 +72,7 @@ pub fn mean_dim(
     );
     let mask = iter::make_dim_mask(dim, self_.dim(), false)?;
     let sizes = self_.sym_sizes();
-    let reduced = sizes.into_iter().enumerate().filter(|(d, _)| *d < 64 && mask & (1 << d) != 0);
+    let reduced = sizes.into_iter().enumerate().filter(|(dim, _)| iter::is_reduced(mask, *dim));
     let count = sym_multiply_integers(&reduced.map(|(_, size)| size).collect::<SymDimVector>())?;
     // The sum of halves may be out of their range where the mean is not, and is not to be rounded twice.
     let half = matches!(computed, ScalarType::Half | ScalarType::BFloat16);

@@ -160,10 +160,10 @@ fn split_evenly<I: SizeInt>(self_: &Tensor, sections: i64, dim: i64) -> Result<V
     let size = I::sizes_of(self_)?[dim as usize].clone();
     let (short, longer) = (size.sym_floordiv(&I::from(sections))?, size.sym_mod(&I::from(sections))?);
     let long = short.sym_add(&I::ONE)?;
+    let mut pieces = c10::try_with_capacity(usize::try_from(sections).unwrap_or(usize::MAX))?;
     let mut end = I::ZERO;
-    let mut pieces = c10::try_with_capacity(usize::try_from(sections).unwrap_or(0))?;
     for i in 0..sections {
-        let start = end.clone();
+        let start = end;
         end = start.sym_add(if I::from(i).guard_lt(&longer)? { &long } else { &short })?;
         pieces.push(at::slice_tensor(self_, dim, Some(&start.to_sym()), Some(&end.to_sym()), &SymInt::ONE)?);
     }

@@ -4,7 +4,7 @@ use c10::{
     check, check_index, check_not_implemented, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt,
     Tensor, TensorOptions,
 };
-use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator};
+use iter::{make_dim_mask, make_reduction, shape_from_dim_mask, StructuredOutputs, TensorIterator, ALL_DIMS};
 
 use crate::sym;
 
@@ -219,7 +219,7 @@ fn position<I: SizeInt>(
                 !sym::is_empty(self_)?,
                 "{name}(): Expected reduction dim to be specified for input.numel() == 0."
             );
-            shape_from_dim_mask(&I::sizes_of(self_)?, u64::MAX, keepdim)
+            shape_from_dim_mask(&I::sizes_of(self_)?, ALL_DIMS, keepdim)
         }
     };
     outs.set_output_raw_strided(

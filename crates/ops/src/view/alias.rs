@@ -55,7 +55,7 @@ pub fn alias<I: SizeInt>(self_: &Tensor) -> Result<Tensor> {
 /// `aten::detach`: as [`alias`]; what it means for autograd is autograd's.
 pub fn detach<I: SizeInt>(self_: &Tensor) -> Result<Tensor> {
     if I::SYMBOLIC || !self_.has_storage() {
-        return self_.shallow_copy_and_detach(c10::VariableVersion::new(0), false);
+        return self_.shallow_copy_and_detach(c10::VariableVersion::new(0));
     }
     alias::<I>(self_)
 }

@@ -1,6 +1,6 @@
 //! Views that reorder, add or drop dimensions.
 
-use c10::{check, check_index, wrap_dim, Result, SizeInt, SizeVector, SymInt, Tensor};
+use c10::{check, check_index, wrap_dim, Result, SizeInt, SizeVector, SmallVec, SymInt, Tensor};
 
 use super::alias_with_sizes_and_strides;
 
@@ -33,12 +33,12 @@ pub fn permute<I: SizeInt>(self_: &Tensor, dims: &[i64]) -> Result<Tensor> {
         dims.len()
     );
     let (old_sizes, old_strides) = (I::sizes_of(self_)?, I::strides_of(self_)?);
-    let mut seen = 0_u64;
+    // Tensors may have more dimensions than a word has bits.
+    let mut seen = SmallVec::<[bool; 8]>::from_elem(false, dims.len());
     let (mut sizes, mut strides) = (SizeVector::new(), SizeVector::new());
     for &dim in dims {
         let dim = wrap_dim(dim, ndim, true)? as usize;
-        check!(dim >= 64 || seen & (1 << dim) == 0, "permute(): duplicate dims are not allowed.");
-        seen |= 1_u64.checked_shl(dim as u32).unwrap_or(0);
+        check!(!std::mem::replace(&mut seen[dim], true), "permute(): duplicate dims are not allowed.");
         sizes.push(old_sizes[dim].clone());
         strides.push(old_strides[dim].clone());
     }
@@ -71,7 +71,7 @@ pub fn squeeze_dim<I: SizeInt>(self_: &Tensor, dim: i64) -> Result<Tensor> {
 /// `aten::squeeze.dims`
 pub fn squeeze_dims<I: SizeInt>(self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
     let mask = iter::make_dim_mask(Some(dim), self_.dim(), true)?;
-    squeeze_where::<I>(self_, |d| d < 64 && mask & (1 << d) != 0)
+    squeeze_where::<I>(self_, |d| iter::is_reduced(mask, d))
 }
 
 /// `aten::unsqueeze`

@@ -213,3 +213,113 @@ fn the_wrapper_checks_and_sets_the_device() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn copies_on_one_device_use_its_kernel() -> Result<()> {
+    static COPIED: AtomicUsize = AtomicUsize::new(0);
+    static CURRENT: AtomicI8 = AtomicI8::new(-1);
+    fn copy(iter: &TensorIterator, non_blocking: bool) -> Result<()> {
+        COPIED.fetch_add(1, Ordering::Relaxed);
+        CURRENT.store(TWO_DEVICES.current.load(Ordering::Relaxed), Ordering::Relaxed);
+        kernel_registry::find::<iter::CopyFn>("copy_kernel", DispatchKey::CPU)?(iter, non_blocking)
+    }
+    let _guard = start()?;
+    let (first, second) = (ones_on(0, &[2, 2])?, ones_on(1, &[2])?);
+    let half = |t: &Tensor| at::_to_copy(t, Some(ScalarType::Half), None, None, None, false, None);
+    let no_kernel = half(&second).unwrap_err();
+    assert_eq!(
+        no_kernel.message(),
+        "_copy_from(): no kernel copies from device privateuseone:1 to device cpu"
+    );
+
+    kernel_registry::register::<iter::CopyFn>("copy_kernel", DispatchKey::PrivateUse1, copy);
+    let halves = half(&second)?;
+    assert_eq!((halves.dtype(), halves.device()), (ScalarType::Half, second.device()));
+    assert_eq!((COPIED.load(Ordering::Relaxed), CURRENT.load(Ordering::Relaxed)), (1, 1));
+    let floats_again = at::_to_copy(&halves, Some(ScalarType::Float), None, None, None, false, None)?;
+    assert_eq!(floats(&floats_again)?, [1.0; 2]);
+    // Broadcast.
+    let two = ones_on(0, &[1, 2])?;
+    // SAFETY: the memory is the host's, and of this many floats.
+    unsafe { two.data_ptr().cast::<f32>().write(2.0) };
+    at::copy_(&first, &two, false)?;
+    assert_eq!(floats(&first)?, [2.0, 1.0, 2.0, 1.0]);
+    assert_eq!(COPIED.load(Ordering::Relaxed), 3);
+    // Another device of the same type is another device.
+    let between = at::copy_(&first, &second, false).unwrap_err();
+    assert!(between.message().starts_with("_copy_from(): no kernel copies"), "{between}");
+    Ok(())
+}
+
+/// Host memory that says to be page-locked while it is in use.
+struct Pinned;
+
+static PINNED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
+
+impl Allocator for Pinned {
+    fn allocate(&self, nbytes: usize) -> Result<DataPtr> {
+        let mut block = vec![0u64; nbytes.div_ceil(8).max(1)];
+        let data: *mut u64 = block.as_mut_ptr();
+        PINNED.lock().unwrap_or_else(PoisonError::into_inner).push(data as usize);
+        Ok(DataPtr::from_owner(data.cast(), block, Device::CPU))
+    }
+
+    fn device(&self) -> Device {
+        Device::CPU
+    }
+
+    unsafe fn copy_data(&self, dest: *mut u8, src: *const u8, nbytes: usize) -> Result<()> {
+        // SAFETY: the caller promises two valid, disjoint ranges, and the memory is the host's.
+        unsafe { std::ptr::copy_nonoverlapping(src, dest, nbytes) };
+        Ok(())
+    }
+}
+
+struct Hooks;
+
+impl c10::AcceleratorHooksInterface for Hooks {
+    fn device_type(&self) -> DeviceType {
+        DeviceType::PrivateUse1
+    }
+    fn is_built(&self) -> bool {
+        true
+    }
+    fn is_available(&self) -> bool {
+        true
+    }
+    fn init(&self) -> Result<()> {
+        Ok(())
+    }
+    fn is_pinned_ptr(&self, data: *const u8) -> bool {
+        PINNED.lock().unwrap_or_else(PoisonError::into_inner).contains(&(data as usize))
+    }
+    fn get_pinned_memory_allocator(&self) -> Result<&'static dyn Allocator> {
+        Ok(&Pinned)
+    }
+}
+
+#[test]
+fn pinned_memory_is_the_accelerators() -> Result<()> {
+    let _guard = start()?;
+    let zeros = |device: Option<Device>| {
+        at::zeros(&sym::sym_ints(&[3]), Some(ScalarType::Float), None, device, Some(true))
+    };
+    let error = zeros(None).unwrap_err();
+    assert!(
+        error.message().starts_with("Cannot access accelerator device when none is available"),
+        "{error}"
+    );
+    assert!(zeros(Some(Device::META))?.is_meta(), "nothing to pin");
+
+    c10::register_accelerator_hooks(&Hooks);
+    let pinned = zeros(None)?;
+    assert!(pinned.is_cpu() && c10::is_pinned_ptr(pinned.const_data_ptr()));
+    assert_eq!(floats(&pinned)?, [0.0; 3]);
+    let like = at::empty_like(&pinned, None, None, None, Some(true), None)?;
+    assert!(c10::is_pinned_ptr(like.const_data_ptr()));
+    let plain = at::empty_like(&pinned, None, None, None, None, None)?;
+    assert!(!c10::is_pinned_ptr(plain.const_data_ptr()));
+    let error = zeros(Some(Device::new(DeviceType::PrivateUse1, 0))).unwrap_err();
+    assert!(error.message().starts_with("Only dense CPU tensors can be pinned"), "{error}");
+    Ok(())
+}

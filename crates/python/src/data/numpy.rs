@@ -285,7 +285,7 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
         );
         let array = owned(py, array)?;
         // An alias of its own: `set_` and `.data =` may give the tensor another storage.
-        let alias = t.shallow_copy_and_detach(t.version_counter(), true)?;
+        let alias = t.shallow_copy_and_detach(t.version_counter())?;
         let base = tensor::wrap(alias)?;
         if (api.set_base_object)(array.as_ptr(), base) < 0 {
             return Err(Raised::already_set());
@@ -311,7 +311,7 @@ fn check(tensor: &Tensor) -> Res<()> {
         );
         return Err(PyTypeError::new_err(text).into());
     }
-    let requires = if autograd::variable::requires_grad(tensor) {
+    let requires = if c10::GradMode::is_enabled() && autograd::variable::requires_grad(tensor) {
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
     } else if tensor.is_conj() {
         "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead."

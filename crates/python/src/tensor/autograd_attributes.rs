@@ -32,7 +32,7 @@ const NON_LEAF_GRAD: &str = "The .grad attribute of a Tensor that is not a leaf 
     Tensor instead.";
 
 getter!(requires_grad, "requires_grad", |_py, t| bool_ref(variable::requires_grad(t)));
-getter!(is_leaf, "is_leaf", |_py, t| bool_ref(variable::is_leaf(t)));
+getter!(is_leaf, "is_leaf", |_py, t| bool_ref(variable::is_leaf(t)?));
 getter!(output_nr, "output_nr", |_py, t| int_ref(i64::from(variable::output_nr(t))));
 getter!(retains_grad, "retains_grad", |_py, t| bool_ref(variable::retains_grad(t)));
 getter!(version, "_version", |_py, t| int_ref(i64::from(t.version()?)));
@@ -53,7 +53,7 @@ getter!(grad_fn, "grad_fn", |py, t| match variable::grad_fn(t)? {
 });
 getter!(grad, "grad", |py, t| {
     let grad = variable::grad(t);
-    if grad.is_none() && !variable::is_leaf(t) && !variable::retains_grad(t) {
+    if grad.is_none() && !variable::retains_grad(t) && !variable::is_leaf_as_known(t) {
         warnings::warn(NON_LEAF_GRAD)?;
     }
     ivalue::into_python(py, grad.into())

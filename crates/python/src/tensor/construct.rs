@@ -212,7 +212,7 @@ pub(super) unsafe extern "C" fn make_subclass(
             )
             .into());
         };
-        let tensor = source.shallow_copy_and_detach(source.version_counter(), true)?;
+        let tensor = source.shallow_copy_and_detach(source.version_counter())?;
         if named.flag(Some(2), "require_grad")? {
             variable::set_requires_grad(&tensor, true)?;
         }

@@ -78,7 +78,9 @@ metadata_method!(is_neg, "is_neg", |_py, t| bool_ref(t.is_neg()));
 metadata_method!(is_inference, "is_inference", |_py, t| bool_ref(t.is_inference()));
 metadata_method!(is_view, "_is_view", |_py, t| bool_ref(variable::is_view(t)));
 metadata_method!(has_names, "has_names", |_py, _t| bool_ref(false));
-metadata_method!(is_pinned, "is_pinned", |_py, _t| bool_ref(false));
+metadata_method!(is_pinned, "is_pinned", |_py, t| {
+    bool_ref(t.is_cpu() && t.has_storage() && c10::is_pinned_ptr(t.const_data_ptr()))
+});
 metadata_method!(is_zerotensor, "_is_zerotensor", |_py, t| bool_ref(t.is_zerotensor()));
 metadata_method!(item, "item", |py, t| Ok(scalar::scalar_to_python(py, &super::item(t)?)?.into_ptr()));
 metadata_method!(tolist, "tolist", |py, t| crate::data::tolist(py, t));

@@ -8,13 +8,8 @@ use crate::{bail, py_interpreter, DispatchKey, DispatchKeySet, Result, Storage, 
 impl TensorImpl {
     /// A tensor over the same storage, with metadata, gradient state and identity of its own.
     ///
-    /// It counts in-place changes with `version_counter`: the same counter for `detach()`, a new one for `.data`. Without
-    /// `allow_tensor_metadata_change`, `resize_` and the like will be errors.
-    pub fn shallow_copy_and_detach(
-        &self,
-        version_counter: VariableVersion,
-        allow_tensor_metadata_change: bool,
-    ) -> Result<Tensor> {
+    /// It counts in-place changes with `version_counter`: the same counter for `detach()`, a new one for `.data`.
+    pub fn shallow_copy_and_detach(&self, version_counter: VariableVersion) -> Result<Tensor> {
         if self.key_set().has_all(const { DispatchKeySet::from_key(DispatchKey::Python) })
             && !tls_is_dispatch_key_excluded(DispatchKey::Python)
         {
@@ -24,12 +19,11 @@ impl TensorImpl {
                     // SAFETY: the copy is fresh.
                     unsafe { copy.set_version_counter(version_counter) };
                 }
-                copy.set_allow_tensor_metadata_change(allow_tensor_metadata_change);
                 return Ok(copy);
             }
         }
         if let Some(copy) = self.vtable.shallow_copy_and_detach {
-            return copy(self, version_counter, allow_tensor_metadata_change);
+            return copy(self, version_counter);
         }
         if self.extra.is_some() {
             bail!(NotImplemented, "{} does not implement shallow_copy_and_detach", self.vtable.name);
@@ -46,7 +40,6 @@ impl TensorImpl {
         let to = copy.metadata.get_mut();
         to.copy_geometry(from);
         copy.set_flag(WRAPPED_NUMBER, self.is_wrapped_number());
-        copy.set_allow_tensor_metadata_change(allow_tensor_metadata_change);
         if !copy.is_inference() {
             // SAFETY: the copy is not shared yet.
             unsafe { copy.version.set(version_counter) };

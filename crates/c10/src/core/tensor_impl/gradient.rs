@@ -37,7 +37,7 @@ impl TensorImpl {
 
     #[inline]
     fn autograd_meta_cell(&self) -> &OnceLock<Box<dyn AutogradMetaInterface>> {
-        // SAFETY: the cell is replaced only by `take_autograd_meta`, whose caller has exclusive access.
+        // SAFETY: the cell is emptied only when the last strong pointer goes; whoever calls this has one.
         unsafe { &*self.autograd_meta.get() }
     }
 
@@ -67,16 +67,6 @@ impl TensorImpl {
         }
     }
 
-    /// Takes the gradient state out (swapping tensors, detaching in place).
-    ///
-    /// # Safety
-    ///
-    /// Exclusive logical access: no other thread uses the tensor, and no borrow of the state is used afterwards.
-    pub unsafe fn take_autograd_meta(&self) -> Option<Box<dyn AutogradMetaInterface>> {
-        // SAFETY: promised by the caller.
-        unsafe { (*self.autograd_meta.get()).take() }
-    }
-
     /// Whether the tensor takes part in differentiation.
     #[inline]
     pub fn requires_grad(&self) -> bool {
@@ -96,11 +86,5 @@ impl TensorImpl {
             None => self.materialize_autograd_meta()?.set_requires_grad(true, self),
             Some(meta) => meta.set_requires_grad(requires_grad, self),
         }
-    }
-
-    /// Whether no recorded operation made the tensor.
-    #[inline]
-    pub fn is_leaf(&self) -> bool {
-        self.autograd_meta().is_none_or(|meta| meta.is_leaf())
     }
 }

@@ -5,10 +5,7 @@
 
 use crate::core::tensor_impl::symbolic::SymbolicShapeMeta;
 use crate::core::tensor_impl::{Metadata, TensorImpl};
-use crate::{
-    bail, checked_numel, fill_contiguous_strides, ContiguityFlags, Device, DimVector, Result, ScalarType,
-    Storage,
-};
+use crate::{bail, checked_numel, fill_contiguous_strides, ContiguityFlags, DimVector, Result, Storage};
 
 impl Metadata {
     /// Symbolic values replace plain ones.
@@ -145,16 +142,6 @@ impl TensorImpl {
         unsafe { self.metadata_mut() }.set_sizes_contiguous(sizes)
     }
 
-    /// Sets the storage offset, in elements.
-    ///
-    /// # Safety
-    ///
-    /// As for [`set_sizes_and_strides`](Self::set_sizes_and_strides).
-    pub unsafe fn set_storage_offset(&self, storage_offset: i64) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.metadata_mut() }.storage_offset = storage_offset;
-    }
-
     /// Replaces the storage, and returns the old one. The device follows.
     ///
     /// # Safety
@@ -167,25 +154,5 @@ impl TensorImpl {
             metadata.device = storage.device();
         }
         std::mem::replace(&mut metadata.storage, storage)
-    }
-
-    /// Changes the element type.
-    ///
-    /// # Safety
-    ///
-    /// Exclusive logical access; sizes, strides and offset fit the storage in elements of the new type.
-    pub unsafe fn set_dtype(&self, dtype: ScalarType) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.metadata_mut() }.dtype = dtype;
-    }
-
-    /// Changes the device a tensor without storage claims.
-    ///
-    /// # Safety
-    ///
-    /// Exclusive logical access.
-    pub unsafe fn set_device(&self, device: Device) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.metadata_mut() }.device = device;
     }
 }

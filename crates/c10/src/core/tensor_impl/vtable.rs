@@ -10,7 +10,7 @@ use crate::{Device, Layout, MemoryFormat, Result, Storage, SymDimVector, SymInt,
 pub type ReadDims = fn(&TensorImpl) -> Result<&[i64]>;
 
 /// Copies a tensor of some kind: see [`TensorImpl::shallow_copy_and_detach`].
-pub type ShallowCopyAndDetach = fn(&TensorImpl, VariableVersion, bool) -> Result<Tensor>;
+pub type ShallowCopyAndDetach = fn(&TensorImpl, VariableVersion) -> Result<Tensor>;
 
 /// The table of one kind. Make it a `static`, with [`TensorImplVTable::strided`] for the entries that do not differ.
 #[derive(Clone, Copy)]

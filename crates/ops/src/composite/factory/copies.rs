@@ -1,8 +1,8 @@
 //! Copies and casts, and the number in a tensor of one element.
 
 use c10::{
-    bail, check, infer_expand_geometry, Device, Layout, MemoryFormat, Result, Scalar, ScalarType, SymInt,
-    Tensor, TensorOptions,
+    bail, check, infer_expand_geometry, Device, DeviceGuard, Layout, MemoryFormat, Result, Scalar,
+    ScalarType, SymInt, Tensor, TensorOptions,
 };
 
 use crate::at;
@@ -20,17 +20,20 @@ pub fn copy_(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<Tensor>
         infer_expand_geometry(&src.sym_sizes(), &src.sym_strides(), &self_.sym_sizes())?;
         return Ok(self_.clone());
     }
-    if self_.is_cpu() && src.is_cpu() {
+    let device = self_.device();
+    if device == src.device() && (device.is_cpu() || iter::has_copy_kernel(device.device_type())) {
+        let _current = DeviceGuard::new(device)?;
         iter::copy_into(self_, src, non_blocking)?;
     } else {
-        copy_between_devices(self_, src, non_blocking)?;
+        copy_with_backend(self_, src, non_blocking)?;
     }
     apply_lazy_bits(self_, src)?;
     Ok(self_.clone())
 }
 
-/// A device's `_copy_from` moves elements as they are; dtypes are converted on the host.
-fn copy_between_devices(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
+/// Copies from a device to another, and on devices whose backend has no copy kernel: `_copy_from` moves elements as they
+/// are; dtypes are converted on the host.
+fn copy_with_backend(self_: &Tensor, src: &Tensor, non_blocking: bool) -> Result<()> {
     let src = at::expand(src, &self_.sym_sizes(), false)?;
     if src.dtype() == self_.dtype() {
         at::_copy_from(&src, self_, non_blocking)?;
