@@ -111,3 +111,12 @@ def test_frombuffer():
     assert x[0].item() == 5
     with pytest.raises(ValueError, match="must not be 0"):
         ptr.frombuffer(b"", dtype=ptr.int16)
+
+
+def test_pinned_memory_needs_an_accelerator():
+    x = ptr.ones(2)
+    assert not x.is_pinned() and not ptr.ones(2, device="meta").is_pinned()
+    for pin in (x.pin_memory, lambda: ptr.empty(2, pin_memory=True), lambda: ptr.tensor([1.0], pin_memory=True)):
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+            pin()
+    assert ptr.empty(2, pin_memory=True, device="meta").is_meta

@@ -1,6 +1,7 @@
 //! `ptr.tensor`, `ptr.as_tensor`, `ptr.from_numpy`, `ptr.frombuffer`.
 
-use c10::{Device, ScalarType};
+use ::ops::at;
+use c10::{Device, ScalarType, Tensor};
 use pyo3::prelude::*;
 
 use super::{buffer, new_tensor, numpy};
@@ -27,6 +28,12 @@ fn device_argument(function: &str, object: Option<&Bound<'_, PyAny>>) -> Res<Opt
     }
 }
 
+/// A copy of a tensor in memory that an accelerator can read.
+pub(crate) fn pinned(tensor: &Tensor) -> Res<Tensor> {
+    let copy = at::empty_like(tensor, None, None, None, Some(true), None)?;
+    Ok(at::copy_(&copy, tensor, false)?)
+}
+
 /// A new tensor with a copy of `data`.
 #[pyfunction]
 #[pyo3(name = "tensor", signature = (data, *, dtype = None, device = None, requires_grad = None, pin_memory = None, names = None))]
@@ -42,7 +49,7 @@ fn tensor_function<'py>(
     if names.is_some() {
         return Err(c10::Error::not_implemented("tensor(): named tensors are not supported").into());
     }
-    flag("tensor", "pin_memory", None, pin_memory, false)?;
+    let pin_memory = flag("tensor", "pin_memory", None, pin_memory, false)?;
     let requires_grad = flag("tensor", "requires_grad", None, requires_grad, false)?;
     if tensor::get(data).is_some() {
         warnings::warn(
@@ -51,7 +58,10 @@ fn tensor_function<'py>(
         )?;
     }
     let dtype = dtype_argument("tensor", dtype)?;
-    let result = new_tensor(py, data, dtype, device_argument("tensor", device)?)?;
+    let mut result = new_tensor(py, data, dtype, device_argument("tensor", device)?)?;
+    if pin_memory {
+        result = pinned(&result)?;
+    }
     if requires_grad {
         tensor::require_grad(&result)?;
     }

@@ -8,7 +8,7 @@ mod numpy;
 mod owner;
 mod tolist;
 
-pub(crate) use functions::register;
+pub(crate) use functions::{pinned, register};
 pub(crate) use new_tensor::new_tensor;
 pub(crate) use numpy::to_numpy;
 pub(crate) use tolist::tolist;

@@ -188,7 +188,7 @@ method!(
     "new_tensor",
     ["data", "dtype", "device", "requires_grad", "layout", "pin_memory"],
     1,
-    |py, t, _object, [data, dtype, device, requires_grad, _layout, _pin]| {
+    |py, t, _object, [data, dtype, device, requires_grad, _layout, pin_memory]| {
         let Some(data) = data else {
             return Err(PyTypeError::new_err(
                 "new_tensor() missing 1 required positional arguments: \"data\"",
@@ -200,7 +200,10 @@ method!(
             Some(device) => crate::convert::device::extract(&device)?,
             None => t.device(),
         };
-        let tensor = crate::data::new_tensor(py, &data, Some(dtype), Some(device))?;
+        let mut tensor = crate::data::new_tensor(py, &data, Some(dtype), Some(device))?;
+        if flag("new_tensor", "pin_memory", None, pin_memory.as_deref(), false)? {
+            tensor = crate::data::pinned(&tensor)?;
+        }
         if flag("new_tensor", "requires_grad", None, requires_grad.as_deref(), false)? {
             super::require_grad(&tensor)?;
         }
