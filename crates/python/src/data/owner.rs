@@ -3,6 +3,8 @@
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::raw::call_python;
+
 /// Keeps an object alive for a storage; let go of on whatever thread the storage dies.
 pub(super) struct Owner(Option<Py<PyAny>>);
 
@@ -19,7 +21,7 @@ impl Drop for Owner {
             if unsafe { ffi::Py_IsInitialized() } == 0 {
                 std::mem::forget(object);
             } else {
-                Python::attach(|py| object.drop_ref(py));
+                call_python(|py| object.drop_ref(py));
             }
         }
     }
@@ -64,7 +66,7 @@ impl Drop for BufferOwner {
         // SAFETY: the view was filled by PyObject_GetBuffer and is released once, under the lock.
         unsafe {
             if ffi::Py_IsInitialized() != 0 {
-                Python::attach(|_| ffi::PyBuffer_Release(&mut *self.0));
+                call_python(|_| ffi::PyBuffer_Release(&mut *self.0));
             }
         }
     }

@@ -20,7 +20,8 @@
 //! as it is then.
 //!
 //! So nothing here locks up: a thread that waits for a claim has no hold, a thread with a claim waits for nothing, and a
-//! pin waits for claims only.
+//! pin waits for claims only. Nobody waits for ever either: an operator that begins lets a thread go first that waits for
+//! a claim.
 
 mod count;
 
@@ -80,10 +81,10 @@ fn holds(tensor: &TensorImpl, kind: Kind) -> u32 {
     u32::try_from(count.unwrap_or(0)).unwrap_or(COUNT)
 }
 
-fn try_pin(tensor: &Tensor) -> bool {
+fn try_pin(tensor: &Tensor, polite: bool) -> bool {
     // Its own claim is looked for only where there is one.
-    let own_claim = !tensor.pins.is_pinnable() && holds(tensor, Kind::Claim) != 0;
-    match tensor.pins.try_add(own_claim) {
+    let own_claim = !tensor.pins.is_pinnable(false) && holds(tensor, Kind::Claim) != 0;
+    match tensor.pins.try_add(own_claim, polite) {
         Pinned::Counted(generation) => remember(tensor, Kind::Pin, Some(generation)),
         Pinned::Uncounted => remember(tensor, Kind::Pin, None),
         Pinned::Claimed => return false,
@@ -105,8 +106,8 @@ impl<T: Borrow<Tensor>> TensorPin<T> {
     /// Pins a tensor, waiting for a change that is under way.
     #[inline]
     pub fn new(tensor: T) -> Self {
-        while !try_pin(tensor.borrow()) {
-            wait_until(&|| tensor.borrow().pins.is_pinnable());
+        while !try_pin(tensor.borrow(), false) {
+            wait_until(&|| tensor.borrow().pins.is_pinnable(false));
         }
         Self::of_pinned(tensor)
     }
@@ -187,10 +188,10 @@ impl OperatorHold {
         loop {
             match Self::try_acquire(pinned, claimed) {
                 Ok(hold) => return hold,
-                Err(Busy { tensor, kind: Kind::Pin }) => wait_until(&|| tensor.pins.is_pinnable()),
+                Err(Busy { tensor, kind: Kind::Pin }) => wait_until(&|| tensor.pins.is_pinnable(true)),
                 Err(Busy { tensor, kind: Kind::Claim }) => {
                     let own = holds(tensor, Kind::Pin);
-                    wait_until(&|| tensor.pins.is_claimable(own));
+                    wait_until(&|| tensor.pins.want_claim(own));
                 }
             }
         }
@@ -206,7 +207,7 @@ impl OperatorHold {
             }
         }
         for tensor in pinned {
-            if !try_pin(tensor) {
+            if !try_pin(tensor, true) {
                 return Err(Busy { tensor, kind: Kind::Pin });
             }
             hold.pins.0.push(TensorPin::of_pinned(tensor.clone()));
@@ -258,8 +259,8 @@ impl Drop for WithoutHolds {
         for held in self.lifted.drain(..).filter(|held| held.kind == Kind::Pin) {
             // SAFETY: as above.
             let tensor = std::mem::ManuallyDrop::new(unsafe { Tensor::from_raw(held.tensor) });
-            while !try_pin(&tensor) {
-                wait_until(&|| tensor.pins.is_pinnable());
+            while !try_pin(&tensor, false) {
+                wait_until(&|| tensor.pins.is_pinnable(false));
             }
         }
     }

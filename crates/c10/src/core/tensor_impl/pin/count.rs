@@ -8,8 +8,10 @@ use crate::py_interpreter;
 
 /// Somebody has the right to change the metadata.
 pub(super) const CLAIMED: u32 = 1 << 25;
+/// Somebody waits for that right: operators that begin let it go first.
+const WANTED: u32 = 1 << 24;
 /// The pins that there are.
-pub(super) const COUNT: u32 = CLAIMED - 1;
+pub(super) const COUNT: u32 = WANTED - 1;
 pub(super) const GENERATION_SHIFT: u32 = 26;
 
 /// The current generation of processes, in the bits of the word where it stands. A forked child has none of its
@@ -80,14 +82,16 @@ impl PinCount {
         }
     }
 
-    /// Counts a pin, unless another thread has a claim (`own_claim`: the claim is this thread's).
+    /// Counts a pin, unless another thread has a claim (`own_claim`: the claim is this thread's). Who is `polite`, because it
+    /// has nothing that others wait for, also lets a thread go first that waits for a claim.
     #[inline]
-    pub(super) fn try_add(&self, own_claim: bool) -> Pinned {
+    pub(super) fn try_add(&self, own_claim: bool, polite: bool) -> Pinned {
+        let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
         let generation = generation();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let current = Self::current(word, generation);
-            if current & CLAIMED != 0 && !own_claim {
+            if current & closed != 0 && !own_claim {
                 return Pinned::Claimed;
             }
             if current & COUNT == COUNT {
@@ -109,15 +113,23 @@ impl PinCount {
         }
     }
 
-    /// Whether a thread with `own` pins could claim.
-    pub(super) fn is_claimable(&self, own: u32) -> bool {
-        let current = Self::current(self.0.load(Ordering::Relaxed), generation());
-        current & CLAIMED == 0 && current & COUNT <= own
+    /// Whether a thread with `own` pins could claim. If not, it is known from now on that one waits.
+    pub(super) fn want_claim(&self, own: u32) -> bool {
+        let generation = generation();
+        let word = self.0.load(Ordering::Relaxed);
+        let current = Self::current(word, generation);
+        if current & CLAIMED == 0 && current & COUNT <= own {
+            return true;
+        }
+        // Lost to another change of the word, it is tried again at the next look.
+        let _ = self.0.compare_exchange(word, current | WANTED, Ordering::Relaxed, Ordering::Relaxed);
+        false
     }
 
-    /// Whether a thread without a claim could pin.
-    pub(super) fn is_pinnable(&self) -> bool {
-        Self::current(self.0.load(Ordering::Relaxed), generation()) & CLAIMED == 0
+    /// Whether a thread without a claim could pin; `polite` as for [`try_add`](Self::try_add).
+    pub(super) fn is_pinnable(&self, polite: bool) -> bool {
+        let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
+        Self::current(self.0.load(Ordering::Relaxed), generation()) & closed == 0
     }
 
     /// Claims the right to change, if there is no claim and no more than `own` pins.
@@ -129,8 +141,9 @@ impl PinCount {
             if current & CLAIMED != 0 || current & COUNT > own {
                 return false;
             }
-            match self.0.compare_exchange_weak(word, current | CLAIMED, Ordering::Acquire, Ordering::Relaxed)
-            {
+            // Others who wait will say so again.
+            let claimed = (current | CLAIMED) & !WANTED;
+            match self.0.compare_exchange_weak(word, claimed, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -150,11 +163,26 @@ mod tests {
     fn pins_of_an_earlier_process_do_not_count() {
         let pins = PinCount::default();
         pins.0.store((3 << GENERATION_SHIFT) + 5, Ordering::Relaxed);
-        assert!(pins.is_claimable(0) && pins.try_claim(0) && !pins.is_pinnable());
+        assert!(pins.want_claim(0) && pins.try_claim(0) && !pins.is_pinnable(false));
         pins.release_claim();
-        let Pinned::Counted(generation) = pins.try_add(false) else { panic!("claimed") };
+        let Pinned::Counted(generation) = pins.try_add(false, true) else { panic!("claimed") };
         assert_eq!(pins.0.load(Ordering::Relaxed) & COUNT, 1);
         pins.remove(generation);
         assert!(pins.try_claim(0));
+    }
+
+    #[test]
+    fn who_waits_for_a_claim_goes_first() {
+        let pins = PinCount::default();
+        assert!(matches!(pins.try_add(false, true), Pinned::Counted(_)));
+        assert!(!pins.want_claim(0));
+        assert!(matches!(pins.try_add(false, true), Pinned::Claimed));
+        assert!(!pins.is_pinnable(true) && pins.is_pinnable(false));
+        let Pinned::Counted(generation) = pins.try_add(false, false) else { panic!("refused") };
+        pins.remove(generation);
+        pins.remove(generation);
+        assert!(pins.try_claim(0));
+        pins.release_claim();
+        assert!(matches!(pins.try_add(false, true), Pinned::Counted(_)));
     }
 }
