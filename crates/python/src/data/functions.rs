@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use super::{buffer, new_tensor, numpy};
 use crate::convert::{device, dtype, warnings};
+use crate::ops::torch_function::handle_function;
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::Res;
 use crate::tensor::{self, to, Target};
@@ -39,6 +40,16 @@ fn tensor_function<'py>(
     pin_memory: Option<&Bound<'py, PyAny>>,
     names: Option<&Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
+    let named = [
+        ("dtype", dtype),
+        ("device", device),
+        ("requires_grad", requires_grad),
+        ("pin_memory", pin_memory),
+        ("names", names),
+    ];
+    if let Some(result) = handle_function(py, "tensor", &[data], &named, &[])? {
+        return Ok(result);
+    }
     if names.is_some() {
         return Err(c10::Error::not_implemented("tensor(): named tensors are not supported").into());
     }
@@ -67,6 +78,10 @@ fn as_tensor<'py>(
     dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
+    let named = [("dtype", dtype), ("device", device)];
+    if let Some(result) = handle_function(py, "as_tensor", &[data], &named, &[])? {
+        return Ok(result);
+    }
     let dtype = dtype_argument("as_tensor", dtype)?;
     let device = device_argument("as_tensor", device)?;
     let target = Target { dtype, device, ..Target::default() };

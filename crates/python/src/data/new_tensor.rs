@@ -20,7 +20,7 @@ pub(crate) fn new_tensor(
 ) -> Res<Tensor> {
     let device = device.or_else(c10::get_default_device);
     if let Some(tensor) = tensor::get(data) {
-        let detached = autograd::variable::detach(tensor)?;
+        let detached = ::ops::at::detach(tensor)?;
         return to(py, &detached, Target { dtype, device, copy: true, ..Target::default() });
     }
     if numpy::is_array(data) {
@@ -123,7 +123,7 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
     let value = match scalar::number_kind(item) {
         Some(_) => scalar::to_scalar(item)?,
         None => match tensor::get(item) {
-            Some(tensor) if tensor.numel()? == 1 => tensor::item(tensor)?,
+            Some(tensor) if tensor.numel()? == 1 => tensor::item_below_modes(tensor)?,
             Some(_) => {
                 let text = "only one element tensors can be converted to Python scalars";
                 return Err(PyValueError::new_err(text).into());
