@@ -195,11 +195,9 @@ _user_safe_globals: dict[str, Any] = {}
 
 
 def _full_name(entry: Any) -> tuple[str, Any]:
-    """The name under which a pickle mentions an object, and the object."""
-    if isinstance(entry, tuple):
-        obj, name = entry
-        return name, obj
-    return f"{entry.__module__}.{entry.__qualname__}", entry
+    """The name under which a pickle mentions an object, and the object. Files call this package ``torch``."""
+    obj, name = entry if isinstance(entry, tuple) else (entry, f"{entry.__module__}.{entry.__qualname__}")
+    return ("torch" + name[3:] if name.startswith("ptr.") else name), obj
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:

@@ -41,3 +41,8 @@ def test_public_names_exist():
         "newaxis",
     ):
         assert hasattr(ptr, name)
+
+
+def test_submodules_of_utils_are_found_when_touched():
+    program = "import ptr; ptr.utils.dlpack.to_dlpack; ptr.utils._python_dispatch.TorchDispatchMode; ptr.utils.data"
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import ptr as torch
 import pytest
 from ptr.utils._python_dispatch import (
@@ -317,3 +318,38 @@ def test_arguments_of_make_subclass_are_checked():
         make(int, x)
     with pytest.raises(NotImplementedError):
         make(torch.Tensor, x, dispatch_device=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("torch.tensor([1.0, 2.0])", ["lift_fresh"]),
+        ("torch.tensor(1)", ["lift_fresh"]),
+        ("torch.tensor([v, v])", ["lift_fresh"]),
+        ("torch.tensor(v.detach())", ["detach", "detach", "_to_copy"]),
+        ("torch.tensor(n)", ["lift_fresh", "_to_copy"]),
+        ("torch.as_tensor([1.0])", ["lift_fresh"]),
+        ("torch.as_tensor(n)", ["lift_fresh"]),
+        ("torch.as_tensor(v)", []),
+        ("torch.from_numpy(n)", ["lift_fresh"]),
+        ("v.new_tensor([1.0])", ["lift_fresh"]),
+        ("torch.Tensor([1.0, 2.0])", ["lift_fresh"]),
+        ("x[[0]]", ["lift_fresh", "index"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_modes_see_tensors_that_are_made_of_data(code, names):
+    scope = {"torch": torch, "n": np.ones(2), "v": torch.tensor(1.5), "x": torch.arange(3.0)}
+    with Log() as mode:
+        exec(code, scope)
+    assert [str(func).split(".")[1] for func, _, _ in mode.calls] == names
+
+
+def test_a_mode_may_put_another_tensor_in_place_of_data():
+    class Zeros(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return torch.zeros_like(args[0]) if func is aten.lift_fresh.default else func(*args, **(kwargs or {}))
+
+    with Zeros():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert x.tolist() == [0.0, 0.0] and x.requires_grad

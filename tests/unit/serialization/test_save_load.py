@@ -5,6 +5,7 @@ import copy
 import io
 import os
 import pickle
+import pickletools
 import zipfile
 
 import ptr as torch
@@ -300,3 +301,33 @@ def test_the_object_of_a_storage_is_one():
     storage = x.untyped_storage()
     assert x.untyped_storage() is storage and x[1:].untyped_storage() is storage
     assert torch.ones(4).untyped_storage() is not storage
+
+
+def test_files_name_what_pytorch_has_by_its_name():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    buffer = io.BytesIO()
+    torch.save([module, optimizer, torch.nn.functional.linear], buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        data = archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+    modules = {arg.split(" ")[0] for op, arg, _ in pickletools.genops(data) if op.name == "GLOBAL"}
+    assert {"torch.nn.modules.container", "torch.nn.modules.linear", "torch.optim.sgd", "torch._C._nn"} <= modules
+    assert not [name for name in modules if name.startswith("ptr")]
+    # What PyTorch's modules hold beside their own attributes.
+    assert set(module.__getstate__()) >= {"_forward_hooks", "_backward_hooks", "_is_full_backward_hook"}
+    buffer.seek(0)
+    loaded, _, function = torch.load(buffer, weights_only=False)
+    assert type(loaded[0]) is torch.nn.Linear and function is torch.nn.functional.linear
+    assert "_hooked" not in vars(loaded[0])
+    x = torch.ones(1, 2)
+    assert torch.equal(loaded(x), module(x))
+
+
+@pytest.mark.parametrize("name", ["ptr.nn.modules.linear.Linear", "torch.nn.modules.linear.Linear"])
+def test_either_name_of_a_class_is_allowed(name):
+    module = torch.nn.Linear(1, 1)
+    with pytest.raises(pickle.UnpicklingError, match="torch.nn.modules.linear.Linear"):
+        round_trip(module)
+    for entry in (torch.nn.Linear, (torch.nn.Linear, name)):
+        with serialization.safe_globals([entry]):
+            assert type(round_trip(module)) is torch.nn.Linear

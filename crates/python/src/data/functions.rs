@@ -89,7 +89,7 @@ fn as_tensor<'py>(
         Some(source) => to(py, source, target)?,
         None if numpy::is_array(data) => {
             let device = device.or_else(c10::get_default_device);
-            to(py, &numpy::from_array(data)?, Target { device, ..target })?
+            to(py, &tensor::lift_fresh(numpy::from_array(data)?)?, Target { device, ..target })?
         }
         None => new_tensor(py, data, dtype, device)?,
     };
@@ -99,7 +99,7 @@ fn as_tensor<'py>(
 /// A tensor over the memory of a NumPy array.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, ndarray: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
-    tensor::wrap_bound(py, numpy::from_array(ndarray)?)
+    tensor::wrap_bound(py, tensor::lift_fresh(numpy::from_array(ndarray)?)?)
 }
 
 /// A tensor over the memory of an object with Python's buffer protocol.

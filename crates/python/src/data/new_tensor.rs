@@ -24,7 +24,7 @@ pub(crate) fn new_tensor(
         return to(py, &detached, Target { dtype, device, copy: true, ..Target::default() });
     }
     if numpy::is_array(data) {
-        let array = numpy::from_array(data)?;
+        let array = tensor::lift_fresh(numpy::from_array(data)?)?;
         return to(py, &array, Target { dtype, device, copy: true, ..Target::default() });
     }
     let dtype = match dtype {
@@ -40,7 +40,7 @@ pub(crate) fn new_tensor(
         Some(device) if device.type_ != DeviceType::CPU => {
             to(py, &tensor, Target { device: Some(device), ..Target::default() })
         }
-        _ => Ok(tensor),
+        _ => Ok(tensor::lift_fresh(tensor)?),
     }
 }
 

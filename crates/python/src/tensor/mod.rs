@@ -18,7 +18,7 @@ pub(crate) use autograd_attributes::{
 pub(crate) use conversions::{to, type_string, Target};
 pub(crate) use interpreter::set_python_dispatch;
 pub(crate) use object::{get, is_exact, track, wrap, wrap_bound, PyTensor, TENSOR};
-pub(crate) use scalar_access::{dispatch_modes_active, item, item_below_modes};
+pub(crate) use scalar_access::{dispatch_modes_active, item, item_below_modes, lift_fresh};
 pub(crate) use type_object::{register, register_functions};
 
 use c10::Tensor;

@@ -175,7 +175,7 @@ unsafe extern "C" fn true_divide(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -
         if let Some(result) = MUL.call_method(&reciprocal, &[a])? {
             return Ok(result);
         }
-        match reciprocal.mul(&left) {
+        match reciprocal.mul(left) {
             Ok(result) => Ok(result.into_ptr()),
             Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(not_implemented()),
             Err(error) => Err(error.into()),

@@ -49,6 +49,15 @@ pub(crate) fn dispatch_modes_active() -> bool {
     keys.included.has(DispatchKey::Python) && !keys.excluded.has(DispatchKey::Python)
 }
 
+/// Shows a tensor that has just been made from Python data to modes, which may put another in its place.
+#[inline]
+pub(crate) fn lift_fresh(tensor: Tensor) -> Result<Tensor> {
+    match dispatch_modes_active() {
+        true => at::lift_fresh(&tensor),
+        false => Ok(tensor),
+    }
+}
+
 #[cold]
 fn wrong_count(tensor: &Tensor) -> Result<Error> {
     let numel = tensor.numel()?;

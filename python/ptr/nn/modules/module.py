@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 
 import ptr as torch
 from ptr._utils import typename
@@ -324,6 +325,11 @@ class Module(HookedCalls):
     def __dir__(self) -> list[str]:
         keys = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(key for key in keys if not key[0].isdigit())
+
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch, which reads the pickles too, wants every table there.
+        state = {"_is_full_backward_hook": None, **{name: OrderedDict() for name in _hook_tables}}
+        return state | self.__dict__
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
