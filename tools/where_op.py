@@ -51,8 +51,8 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
             path = str(folder.relative_to(REPOSITORY))
             yield f"kernel {use.name} in {folder.parent.name}", find(rf'\b{use.name}("|: fn\()', path)
     yield from derivative_parts(operator, functions)
-    yield "batching rule", operator.batch and f"family rule `{operator.batch}`"
-    yield "lowering", operator.lowering and f"family rule `{operator.lowering}`"
+    yield "batching rule", operator.batch and f"declared: `{operator.batch}`"
+    yield "lowering", operator.lowering and f"declared: `{operator.lowering}`"
     for function in functions:
         yield (
             f"call {function.schema.full_name}",

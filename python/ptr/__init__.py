@@ -146,6 +146,8 @@ def is_nonzero(input: Tensor) -> bool:
     Raises:
         RuntimeError: ``input`` has no or several elements.
     """
+    if _C._has_torch_function_unary(input):
+        return _C._handle_torch_function(is_nonzero, (input,), (input,), {})
     return _builtins.bool(input)
 
 

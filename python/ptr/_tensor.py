@@ -31,7 +31,7 @@ def _overridable(method: Any) -> Any:
 
     @wraps(method)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(self) is not Tensor and _has_torch_function_unary(self):
+        if _has_torch_function_unary(self):
             return _C._handle_torch_function(wrapper, (self,), (self, *args), kwargs)
         return method(self, *args, **kwargs)
 
@@ -46,7 +46,7 @@ def _method(function: Any) -> Any:
 
 
 def _plain_method(function: Any) -> Any:
-    """As :func:`_method`, for protocols of Python that no ``__torch_function__`` sees."""
+    """As :func:`_method`, for what no ``__torch_function__`` sees, or what offers itself."""
     function.__qualname__ = f"Tensor.{function.__name__}"
     setattr(Tensor, function.__name__, function)
     return function
@@ -116,17 +116,17 @@ def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], None]) -
 
 @_plain_method
 def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
-    if type(self) is not Tensor and _has_torch_function_unary(self):
+    if _has_torch_function_unary(self):
         return _handle(Tensor.__repr__, (self,), tensor_contents=tensor_contents)
     from ptr._tensor_str import _str
 
     return _str(self, tensor_contents=tensor_contents)
 
 
-@_plain_method
+@_method
 def __format__(self: Any, format_spec: str) -> str:
     if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
-        return format(self.item(), format_spec)
+        return format(self.detach().item(), format_spec)
     return object.__format__(self, format_spec)
 
 
@@ -135,7 +135,7 @@ def __format__(self: Any, format_spec: str) -> str:
 
 @_plain_method
 def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
-    if type(self) is not Tensor and _has_torch_function_unary(self):
+    if _has_torch_function_unary(self):
         return _handle(Tensor.__deepcopy__, (self,), memo)
     if not self.is_leaf:
         raise RuntimeError(
@@ -145,7 +145,7 @@ def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
     if id(self) in memo:
         return memo[id(self)]
     with _no_grad():
-        if self.is_meta or self.layout is not _C.strided:
+        if self.is_meta or self.layout is not _C.strided or _is_wrapper(self):
             new = self.clone()
         else:
             # Tensors that share memory go on sharing it.
@@ -156,7 +156,14 @@ def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
                 new = new.conj()
             if self.is_neg():
                 new = _functions._neg_view(new)
-        if type(self) is not Tensor:
+        if _is_wrapper(self):
+            if type(new) is not type(self):
+                raise RuntimeError(
+                    "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types "
+                    "that properly implement clone() and for which that function returns another instance of the same "
+                    f"subclass, but clone() returned {type(new).__name__} for {type(self).__name__}."
+                )
+        elif type(self) is not Tensor:
             new = Tensor._make_subclass(type(self), new)
         if self.requires_grad:
             new.requires_grad_()
@@ -166,6 +173,11 @@ def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
             new.__dict__ = _copy.deepcopy(self.__dict__, memo)
     memo[id(self)] = new
     return new
+
+
+def _is_wrapper(self: Any) -> bool:
+    """Whether a tensor has no memory because its class handles every operator."""
+    return type(self) is not Tensor and not self.is_meta and not _C._has_storage(self)
 
 
 def _deepcopy_storage(storage: Any, memo: dict[Any, Any]) -> Any:
@@ -188,7 +200,7 @@ def _no_grad() -> Any:
 def __reduce_ex__(self: Any, proto: int) -> Any:
     if type(self) is Tensor and not self.__dict__:
         return _reduce(self)
-    if type(self) is not Tensor and _has_torch_function_unary(self):
+    if _has_torch_function_unary(self):
         return _handle(Tensor.__reduce_ex__, (self,), proto)
     from ptr._utils import _get_obj_state
 
@@ -197,24 +209,26 @@ def __reduce_ex__(self: Any, proto: int) -> Any:
 
 
 def _reduce(self: Any) -> tuple[Any, tuple[Any, ...]]:
+    """How pickles describe a tensor: by its storage, or by what takes the place of one."""
     from ptr import _utils
-    from ptr.storage import TypedStorage
+    from ptr.storage import _STORAGE_CLASSES, TypedStorage
     from ptr.utils.hooks import warn_if_has_hooks
 
     warn_if_has_hooks(self)
-    backward_hooks: OrderedDict[int, Any] = OrderedDict()
+    size, stride, requires_grad = tuple(self.size()), self.stride(), self.requires_grad
+    if _is_wrapper(self):
+        args = (type(self), self.dtype, size, stride, self.storage_offset(), self.layout, self.device, requires_grad)
+        return (_utils._rebuild_wrapper_subclass, args)
     if self.is_meta:
-        return (_rebuild_meta_tensor, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad))
+        return (_utils._rebuild_meta_tensor_no_storage, (self.dtype, size, stride, requires_grad))
+    backward_hooks: OrderedDict[int, Any] = OrderedDict()
     plain = self.detach().resolve_conj().resolve_neg() if self.is_conj() or self.is_neg() else self
+    view = (plain.storage_offset(), tuple(plain.size()), plain.stride(), requires_grad, backward_hooks)
+    if self.dtype not in _STORAGE_CLASSES:
+        # Files name the bytes; only the tensor knows what they are.
+        return (_utils._rebuild_tensor_v3, (plain.untyped_storage(), *view, self.dtype))
     storage = TypedStorage(wrap_storage=plain.untyped_storage(), dtype=self.dtype, _internal=True)
-    args = (storage, plain.storage_offset(), tuple(plain.size()), plain.stride(), self.requires_grad, backward_hooks)
-    return (_utils._rebuild_tensor_v2, args)
-
-
-def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: bool) -> Any:
-    """Make a tensor without memory; the function named by pickles of such."""
-    tensor = _functions.empty_strided(size, stride, dtype=dtype, device="meta")
-    return tensor.requires_grad_(requires_grad)
+    return (_utils._rebuild_tensor_v2, (storage, *view))
 
 
 def _rebuild_from_type_v2(function: Any, type_: Any, args: Any, state: Any) -> Any:
@@ -243,7 +257,7 @@ def __setstate__(self: Any, state: Any) -> None:
         self.data, self.requires_grad, self._backward_hooks = state[0], state[1], state[-1]
 
 
-@_method
+@_plain_method
 def as_subclass(self: Any, cls: type) -> Any:
     """Return this tensor as an instance of the subclass ``cls``, with the same data and graph.
 
@@ -258,21 +272,21 @@ def as_subclass(self: Any, cls: type) -> Any:
 
 @_plain_method
 def __contains__(self: Any, element: Any) -> bool:
-    if type(self) is not Tensor and _has_torch_function_unary(self):
+    if _has_torch_function_unary(self):
         return _handle(Tensor.__contains__, (self,), element)
     if isinstance(element, (Tensor, int, float, complex)):
         return bool((element == self).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
-@_plain_method
+@_method
 def __reversed__(self: Any) -> Any:
     return self if self.dim() == 0 else self.flip(0)
 
 
 @_plain_method
 def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-    if type(self) is not Tensor and _has_torch_function_unary(self):
+    if _has_torch_function_unary(self):
         return _handle(Tensor.__array__, (self,), dtype=dtype)
     array = self.numpy()
     if dtype is not None and array.dtype != dtype:
@@ -288,7 +302,7 @@ def __array_wrap__(self: Any, array: Any, context: Any = None, return_scalar: bo
     return _C.from_numpy(array) if array.ndim else _C.tensor(array)
 
 
-@_plain_method
+@_method
 def __dlpack__(self: Any, **kwargs: Any) -> Any:
     """Return the DLPack capsule that shares this tensor's memory."""
     from ptr.utils.dlpack import _dlpack
@@ -296,13 +310,13 @@ def __dlpack__(self: Any, **kwargs: Any) -> Any:
     return _dlpack(self, **kwargs)
 
 
-@_plain_method
+@_method
 def __dlpack_device__(self: Any) -> tuple[int, int]:
     """Return DLPack's numbers of the device type and the device."""
     return _C._dlpack_device(self)
 
 
-@_plain_method
+@_method
 def __dir__(self: Any) -> list[str]:
     return sorted({*dir(type(self)), *self.__dict__})
 
@@ -328,7 +342,6 @@ def _keep_types() -> set[Any]:
         for name in ("grad", "_grad_fn", "requires_grad", "grad_fn"):
             attribute = getattr(Tensor, name)
             _KEPT.update((attribute.__get__, attribute.__set__))
-        _KEPT.add(Tensor.__dict__["as_subclass"])
     return _KEPT
 
 

@@ -93,6 +93,22 @@ def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires
     return torch.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 
 
+def _rebuild_wrapper_subclass(
+    cls: Any, dtype: Any, size: Any, stride: Any, storage_offset: int, layout: Any, device: Any, requires_grad: bool
+) -> torch.Tensor:
+    """Make a tensor without memory of a class that handles every operator; the function named by pickles of such."""
+    return torch.Tensor._make_wrapper_subclass(
+        cls,
+        size,
+        strides=stride,
+        dtype=dtype,
+        storage_offset=storage_offset,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
 def _rebuild_parameter(data: torch.Tensor, requires_grad: bool, backward_hooks: Any) -> torch.Tensor:
     """Make a parameter; the function named by pickled parameters without attributes of their own."""
     param = torch.nn.Parameter(data, requires_grad)

@@ -301,30 +301,82 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     if _has_torch_function((input,)):
         options = {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype}
         return _C._handle_torch_function(norm, (input,), (input,), options)
-    if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    if isinstance(p, str) and (p != "fro" or (dim is not None and not isinstance(dim, int) and len(dim) > 2)):
+        _refuse_matrix_norm(input, p, dim)
     order = 2.0 if p in ("fro", None) else float(p)
-    result = _vector_norm(input if dtype is None else input.to(dtype), order, dim, keepdim)
+    result = _vector_norm(input, order, dim, keepdim, dtype)
     if out is not None:
         out.resize_(result.shape).copy_(result)
         return out
     return result
 
 
-def _vector_norm(x: Any, order: float, dim: Any, keepdim: bool) -> Any:
-    vector_norm = getattr(_C._linalg, "linalg_vector_norm", None)
-    if vector_norm is not None:
-        return vector_norm(x, order, dim, keepdim)
+def _refuse_matrix_norm(input: Any, p: str, dim: Any) -> None:
+    """Raise the error for a norm of matrices, of which only the Frobenius norm is a norm of vectors."""
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    if len(dims) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
+    if p != "nuc":
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
+    raise NotImplementedError("norm(): p='nuc' needs a singular value decomposition, which is not available yet")
+
+
+def _type_name(dtype: Any) -> str:
+    """``"Float"`` for ``float32``."""
+    return _functions.empty(0, dtype=dtype).type().rsplit(".", 1)[-1].removesuffix("Tensor")
+
+
+def _check_vector_norm(x: Any, order: float, dim: Any, dtype: Any) -> None:
+    name = "linalg.vector_norm"
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {_type_name(x.dtype)}")
+    if dtype is not None:
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {_type_name(dtype)}")
+        if dtype.is_complex != x.is_complex():
+            kind = "complex for complex" if x.is_complex() else "real for real"
+            raise RuntimeError(f"{name}: dtype should be {kind} inputs, but got {_type_name(dtype)}")
+    if order < 0 or order == math.inf:
+        # The smallest or largest of no elements.
+        for d in [] if dim is None else [dim] if isinstance(dim, int) else dim:
+            if x.size(d) == 0:
+                raise RuntimeError(
+                    f"{name} cannot compute the {order:g} norm on the dimension {d}because this dimension is empty and "
+                    "the operation does not have an identity"
+                )
+        if dim in (None, (), []) and x.numel() == 0:
+            raise RuntimeError(
+                f"{name} cannot compute the {order:g} norm on an empty tensor because the operation does not have an "
+                "identity"
+            )
+
+
+def _vector_norm(x: Any, order: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    """The norm, whose gradient is zero where elements or the norm itself are."""
+    _check_vector_norm(x, order, dim, dtype)
     dims = () if dim is None else dim
-    magnitude = x.abs()
+    magnitude = (x if dtype is None else x.to(dtype)).abs()
+    result_dtype = magnitude.dtype
+    if result_dtype in (_C.float16, _C.bfloat16):
+        # Sums of powers leave the range of these long before the norm does.
+        magnitude = magnitude.to(_C.float32)
     if order == math.inf:
-        return magnitude.amax(dims, keepdim)
-    if order == -math.inf:
-        return magnitude.amin(dims, keepdim)
-    if order == 0:
-        return (magnitude != 0).sum(dims, keepdim).to(magnitude.dtype)
-    if order == 1:
-        return magnitude.sum(dims, keepdim)
-    if order == 2:
-        return magnitude.square().sum(dims, keepdim).sqrt()
-    return magnitude.pow(order).sum(dims, keepdim).pow(1.0 / order)
+        result = magnitude.amax(dims, keepdim)
+    elif order == -math.inf:
+        result = magnitude.amin(dims, keepdim)
+    elif order == 0:
+        result = magnitude.masked_fill(magnitude != 0, 1).sum(dims, keepdim)
+    elif order == 1:
+        result = magnitude.sum(dims, keepdim)
+    else:
+        powers = magnitude.square() if order == 2 else _power(magnitude, order)
+        result = _power(powers.sum(dims, keepdim), 1.0 / order)
+    return result.to(result_dtype)
+
+
+def _power(x: Any, exponent: float) -> Any:
+    """A power of what is not negative, with the derivative zero at zero."""
+    zero = x == 0
+    positive = x.masked_fill(zero, 1)
+    powers = positive.sqrt() if exponent == 0.5 else positive.pow(exponent)
+    return powers.masked_fill(zero, 0 if exponent > 0 else math.inf)

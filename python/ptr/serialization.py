@@ -195,11 +195,9 @@ _user_safe_globals: dict[str, Any] = {}
 
 
 def _full_name(entry: Any) -> tuple[str, Any]:
-    """The name under which a pickle mentions an object, and the object."""
-    if isinstance(entry, tuple):
-        obj, name = entry
-        return name, obj
-    return f"{entry.__module__}.{entry.__qualname__}", entry
+    """The name under which a pickle mentions an object, and the object. Files call this package ``torch``."""
+    obj, name = entry if isinstance(entry, tuple) else (entry, f"{entry.__module__}.{entry.__qualname__}")
+    return ("torch" + name[3:] if name.startswith("ptr.") else name), obj
 
 
 def add_safe_globals(safe_globals: list[Any]) -> None:
@@ -450,29 +448,7 @@ def _pickler_class(pickle_module: Any, table: _StorageTable) -> Any:
         def persistent_id(self, obj: Any) -> Any:
             return table.persistent_id(obj)
 
-        def reducer_override(self, obj: Any) -> Any:
-            if type(obj) is torch.Tensor and not obj.__dict__:
-                return _reduce_special(obj)
-            return NotImplemented
-
     return Pickler
-
-
-def _reduce_special(tensor: Any) -> Any:
-    """How files describe tensors without memory and tensors of dtypes that have no storage class of their own."""
-    from ptr import _utils
-
-    if tensor.is_meta:
-        args = (tensor.dtype, tuple(tensor.size()), tensor.stride(), tensor.requires_grad)
-        return (_utils._rebuild_meta_tensor_no_storage, args)
-    if tensor.layout is torch.strided and tensor.dtype not in _STORAGE_CLASSES:
-        from collections import OrderedDict
-
-        storage, offset = tensor.untyped_storage(), tensor.storage_offset()
-        size, stride = tuple(tensor.size()), tensor.stride()
-        args = (storage, offset, size, stride, tensor.requires_grad, OrderedDict(), tensor.dtype)
-        return (_utils._rebuild_tensor_v3, args)
-    return NotImplemented
 
 
 def _on_host(storage: Any) -> Any:
@@ -530,8 +506,13 @@ def save(
 def _write_legacy(f: Any, table: _StorageTable, data: bytes) -> None:
     """Write the stream format that came before the zip archives."""
     if isinstance(f, (str, os.PathLike)):
-        with open(f, "wb") as file:
+        file = _C._AtomicFile(os.fspath(f))
+        try:
             _write_legacy(file, table, data)
+        except BaseException:
+            file.abandon()
+            raise
+        file.commit()
         return
     system = {
         "protocol_version": PROTOCOL_VERSION,
@@ -562,7 +543,12 @@ def _open_reader(f: Any, mmap: bool) -> Any:
                 f"'{type(f).__name__}' object has no attribute '{method}'. You can only torch.load from a file that is "
                 "seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
             )
-    return _C._ArchiveReader.from_bytes(f.read())
+    start = f.tell()
+    reader = _C._ArchiveReader.from_bytes(f.read())
+    if reader.stream_len is not None:
+        # Whatever follows a stream is read by the next call.
+        f.seek(start + reader.stream_len)
+    return reader
 
 
 class _StorageLoader:

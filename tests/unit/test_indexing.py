@@ -95,3 +95,53 @@ def test_a_mask_that_does_not_fit_comes_before_the_dtype_of_the_value():
     x = ptr.arange(60).reshape(3, 4, 5)
     with pytest.raises(IndexError, match="shape of the mask"):
         x[ptr.tensor([True, False])] = ptr.tensor(3.7)
+
+
+def test_several_ellipses_are_an_index_error_where_they_leave_no_dimension():
+    x = ptr.zeros(2, 3)
+    for index in [(..., ..., 0), (..., ..., ptr.tensor(0)), (..., ..., [0]), (..., ..., None), (..., ..., True)]:
+        with pytest.raises(IndexError):
+            x[index]
+        with pytest.raises(IndexError):
+            x[index] = 1
+    assert x[..., ..., 0, 0].item() == 0 and x[..., 0, ..., 0].item() == 0
+    assert x[..., 0, ...].shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("make", "value", "expected"),
+    [
+        (lambda x: x, 2.5, [2, 1, 2, 3]),
+        (lambda x: x.float(), 2, [2.0, 1.0, 2.0, 3.0]),
+        (lambda x: x.double(), 2, [2.0, 1.0, 2.0, 3.0]),
+        (lambda x: x.bool(), 2.5, [True, True, True, True]),
+    ],
+)
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_mask_takes_a_number_of_any_dtype(make, value, expected, shape):
+    mask = ptr.tensor([True, False, True, False])
+    value = ptr.tensor(value).reshape(shape)
+    x = make(ptr.arange(4))
+    x[mask] = value
+    assert x.tolist() == expected
+    assert make(ptr.arange(4)).index_put((mask,), value).tolist() == expected
+
+
+def test_a_mask_takes_numbers_of_its_own_dtype_only_where_it_cannot_fill():
+    x, mask = ptr.arange(4), ptr.tensor([True, False, True, False])
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x[mask] = ptr.tensor([2.5, 3.5])
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x[ptr.tensor([0])] = ptr.tensor(2.5)
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        x.index_put_((mask,), ptr.tensor(2.5), accumulate=True)
+    with pytest.raises(RuntimeError, match="without overflow"):
+        ptr.ones(4)[mask] = ptr.tensor(2 + 1j)
+
+
+def test_gradients_reach_a_value_of_another_dtype():
+    value = ptr.tensor(3.5, requires_grad=True)
+    x = ptr.zeros(3, dtype=ptr.float64)
+    x[ptr.tensor([True, False, True])] = value
+    (x * ptr.tensor([2.0, 3.0, 5.0], dtype=ptr.float64)).sum().backward()
+    assert value.grad.item() == 7.0 and value.grad.dtype is ptr.float32

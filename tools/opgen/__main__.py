@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -95,6 +96,15 @@ def write(files: dict[str, str]) -> None:
         print(f"{target.relative_to(REPOSITORY)} (removed)")
 
 
+def list_kernels() -> None:
+    """Prints the kernels, as far as whoever reads them wants (`| head`)."""
+    try:
+        print(kernel_list.render(load()), flush=True)
+    except BrokenPipeError:
+        # Nothing more can be written, not even when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="opgen", description=__doc__)
@@ -104,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         if options.kernels:
-            print(kernel_list.render(load()))
+            list_kernels()
             return 0
         files = generate()
     except OpgenError as error:

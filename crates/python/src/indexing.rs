@@ -33,7 +33,11 @@ fn select(tensor: &Tensor, dim: i64, index: i64, shown_dim: i64) -> Res<Tensor> 
         return Err(PyIndexError::new_err(text).into());
     }
     if let Ok(sizes) = tensor.sizes() {
-        let size = sizes[dim as usize];
+        // Several ellipses stand for the rest of the dimensions each.
+        let Some(&size) = sizes.get(dim as usize) else {
+            let text = format!("too many indices for tensor of dimension {}", tensor.dim());
+            return Err(PyIndexError::new_err(text).into());
+        };
         if index >= size || index < -size {
             let text = format!("index {index} is out of bounds for dimension {shown_dim} with size {size}");
             return Err(PyIndexError::new_err(text).into());
@@ -278,6 +282,43 @@ fn get_item(py: Python<'_>, tensor: &Tensor, index: &Bound<'_, PyAny>) -> Res<Te
     Ok(result)
 }
 
+/// Calls `body` with what the protocol asks about an index: itself, or the items of a tuple or list.
+fn for_each_item<'py>(index: &Bound<'py, PyAny>, body: &mut dyn FnMut(&Bound<'py, PyAny>)) {
+    if let Ok(tuple) = index.cast::<PyTuple>() {
+        tuple.iter().for_each(|item| body(&item));
+    } else if let Ok(list) = index.cast::<PyList>() {
+        list.iter().for_each(|item| body(&item));
+    } else {
+        body(index);
+    }
+}
+
+/// Offers an access to modes and to the classes of the tensors in it. `args` are the index and, if one is assigned, the
+/// value.
+fn overridden<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &str,
+    args: &[&Bound<'py, PyAny>],
+) -> Res<Option<*mut ffi::PyObject>> {
+    if !torch_function::is_offered(object) {
+        let mut found = false;
+        let mut look = |item: &Bound<'py, PyAny>| {
+            found |= tensor::get(item).is_some() && torch_function::overrides(item);
+        };
+        for_each_item(args[0], &mut look);
+        args[1..].iter().for_each(|&value| look(value));
+        if !found {
+            return Ok(None);
+        }
+    }
+    let mut relevant = vec![object.clone()];
+    for_each_item(args[0], &mut |item| relevant.push(item.clone()));
+    relevant.extend(args[1..].iter().map(|&value| value.clone()));
+    relevant.retain(|item| tensor::get(item).is_some());
+    let all: Vec<_> = std::iter::once(object).chain(args.iter().copied()).collect();
+    torch_function::handle_special_method(object.py(), name, &all, &relevant.iter().collect::<Vec<_>>())
+}
+
 /// `x[index]`
 pub(crate) unsafe extern "C" fn subscript(
     object: *mut ffi::PyObject,
@@ -290,17 +331,8 @@ pub(crate) unsafe extern "C" fn subscript(
         let Some(tensor) = tensor::get(&object) else {
             return Err(PyTypeError::new_err("the tensor has not been initialized").into());
         };
-        if torch_function::modes_active()
-            || torch_function::overrides(&object)
-            || (tensor::get(&index_object).is_some() && torch_function::overrides(&index_object))
-        {
-            // SAFETY: one live argument.
-            let handled = unsafe {
-                torch_function::handle_method(&object, "__getitem__", &index, 1, std::ptr::null_mut())?
-            };
-            if let Some(result) = handled {
-                return Ok(result);
-            }
+        if let Some(result) = overridden(&object, "__getitem__", &[&index_object])? {
+            return Ok(result);
         }
         let result = get_item(py, tensor, &index_object)?;
         warnings::emit_pending()?;
@@ -390,26 +422,16 @@ pub(crate) unsafe extern "C" fn assign_subscript(
         if value.is_null() {
             return Err(PyTypeError::new_err("Tensor does not support deleting items").into());
         }
-        let args = [index, value];
         // SAFETY: CPython calls it with an instance of the type and live objects.
         let (py, object, index, value) =
             unsafe { (token(), borrow(token(), object), borrow(token(), index), borrow(token(), value)) };
         let Some(tensor) = tensor::get(&object) else {
             return Err(PyTypeError::new_err("the tensor has not been initialized").into());
         };
-        if torch_function::modes_active()
-            || torch_function::overrides(&object)
-            || (tensor::get(&value).is_some() && torch_function::overrides(&value))
-        {
-            // SAFETY: two live arguments.
-            let handled = unsafe {
-                torch_function::handle_method(&object, "__setitem__", args.as_ptr(), 2, std::ptr::null_mut())?
-            };
-            if let Some(result) = handled {
-                // SAFETY: a new reference that is not needed.
-                unsafe { ffi::Py_DECREF(result) };
-                return Ok(0);
-            }
+        if let Some(result) = overridden(&object, "__setitem__", &[&index, &value])? {
+            // SAFETY: a new reference that is not needed.
+            unsafe { ffi::Py_DECREF(result) };
+            return Ok(0);
         }
         set_item(py, tensor, &index, &value)?;
         warnings::emit_pending()?;

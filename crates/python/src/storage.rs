@@ -3,6 +3,7 @@
 use c10::{DeviceType, Storage};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use crate::convert::{device, scalar};
 use crate::raw::Res;
@@ -14,9 +15,20 @@ pub(crate) struct PyStorage {
     storage: Storage,
 }
 
-/// The object of a storage.
+/// The object of a storage: the one there is, or a new one.
 pub(crate) fn wrap(py: Python<'_>, storage: Storage) -> Res<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, PyStorage { storage })?.into_any())
+    // By address. An object keeps its storage, so that an address that is in here is not used again.
+    static OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let objects = OBJECTS.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import("weakref")?.getattr("WeakValueDictionary")?.call0()?.unbind())
+    })?;
+    let address = storage.as_intrusive_ptr().as_ptr() as usize;
+    let found = objects.bind(py).call_method1(pyo3::intern!(py, "get"), (address,))?;
+    if !found.is_none() {
+        return Ok(found);
+    }
+    let object = Bound::new(py, PyStorage { storage })?;
+    Ok(objects.bind(py).call_method1(pyo3::intern!(py, "setdefault"), (address, object))?)
 }
 
 /// The storage that an object is, or that a typed storage wraps.

@@ -4,8 +4,10 @@ use c10::ScalarType;
 use iter::ResultTypeState;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
 
 use crate::convert::{dtype, scalar};
+use crate::ops::torch_function::handle_function;
 use crate::raw::arguments::wrong_type;
 use crate::raw::Res;
 use crate::tensor;
@@ -21,6 +23,9 @@ fn promote_types<'py>(
     type1: &Bound<'py, PyAny>,
     type2: &Bound<'py, PyAny>,
 ) -> Res<Bound<'py, PyAny>> {
+    if let Some(result) = handle_function(py, "promote_types", &[type1, type2], &[], &[])? {
+        return Ok(result);
+    }
     let a = dtype_argument("promote_types", "type1", 1, type1)?;
     let b = dtype_argument("promote_types", "type2", 2, type2)?;
     Ok(dtype::object(py, c10::promote_types(a, b)?))
@@ -29,9 +34,17 @@ fn promote_types<'py>(
 /// Whether a cast is allowed by the rules of type promotion.
 #[pyfunction]
 #[pyo3(signature = (from_, to))]
-fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> Res<bool> {
+fn can_cast<'py>(
+    py: Python<'py>,
+    from_: &Bound<'py, PyAny>,
+    to: &Bound<'py, PyAny>,
+) -> Res<Bound<'py, PyAny>> {
+    if let Some(result) = handle_function(py, "can_cast", &[from_, to], &[], &[])? {
+        return Ok(result);
+    }
     let from = dtype_argument("can_cast", "from_", 1, from_)?;
-    Ok(c10::can_cast(from, dtype_argument("can_cast", "to", 2, to)?))
+    let answer = c10::can_cast(from, dtype_argument("can_cast", "to", 2, to)?);
+    Ok(PyBool::new(py, answer).to_owned().into_any())
 }
 
 /// The dtype that an operation of the two inputs, tensors or numbers, gives.
@@ -41,8 +54,12 @@ fn result_type<'py>(
     tensor1: &Bound<'py, PyAny>,
     tensor2: &Bound<'py, PyAny>,
 ) -> Res<Bound<'py, PyAny>> {
+    let inputs = [tensor1, tensor2];
+    if let Some(result) = handle_function(py, "result_type", &inputs, &[], &inputs)? {
+        return Ok(result);
+    }
     let mut state = ResultTypeState::default();
-    for (position, object) in [tensor1, tensor2].into_iter().enumerate() {
+    for (position, object) in inputs.into_iter().enumerate() {
         match tensor::get(object) {
             Some(tensor) => state.update(tensor)?,
             None if scalar::number_kind(object).is_some() => {
@@ -69,9 +86,12 @@ macro_rules! tensor_question {
     ($(#[$doc:meta])* $name:ident, $text:literal, $answer:expr) => {
         $(#[$doc])*
         #[pyfunction]
-        fn $name(input: &Bound<'_, PyAny>) -> Res<bool> {
+        fn $name<'py>(py: Python<'py>, input: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+            if let Some(result) = handle_function(py, $text, &[input], &[], &[input])? {
+                return Ok(result);
+            }
             match tensor::get(input) {
-                Some(tensor) => Ok(($answer)(tensor)),
+                Some(tensor) => Ok(PyBool::new(py, ($answer)(tensor)).to_owned().into_any()),
                 None => Err(wrong_type($text, "input", Some(1), "Tensor", input)),
             }
         }
@@ -105,9 +125,12 @@ tensor_question!(
 
 /// The number of elements.
 #[pyfunction]
-fn numel(input: &Bound<'_, PyAny>) -> Res<i64> {
+fn numel<'py>(py: Python<'py>, input: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+    if let Some(result) = handle_function(py, "numel", &[input], &[], &[input])? {
+        return Ok(result);
+    }
     match tensor::get(input) {
-        Some(tensor) => Ok(tensor.numel()?),
+        Some(tensor) => Ok(PyInt::new(py, tensor.numel()?).into_any()),
         None => Err(wrong_type("numel", "input", Some(1), "Tensor", input)),
     }
 }

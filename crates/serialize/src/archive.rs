@@ -203,6 +203,15 @@ impl Archive {
         }
     }
 
+    /// How many bytes of the file the value and its storages take: a stream may be followed by others, an archive is the whole
+    /// file (`None`).
+    pub fn stream_len(&self) -> Option<usize> {
+        match &self.content {
+            Content::Zip { .. } => None,
+            Content::Legacy(stream) => Some(stream.end()),
+        }
+    }
+
     /// The order in which the storages are written. Files without a mark are little-endian.
     pub fn byte_order(&self) -> ByteOrder {
         self.byte_order

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 import warnings
 
 from ptr import _C
@@ -49,7 +51,7 @@ _LAZY = {
     "GradcheckError": "gradcheck",
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
-    "functional": None,
+    "functional": "functional",
 }
 
 
@@ -57,12 +59,24 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         from importlib import import_module
 
-        home = _LAZY[name]
-        module = import_module(f"ptr.autograd.{home or name}")
-        value = module if home is None else getattr(module, name)
-        globals()[name] = value
-        return value
+        import_module(f"ptr.autograd.{_LAZY[name]}")
+        return globals()[name]
     raise AttributeError(f"module 'ptr.autograd' has no attribute '{name}'")
+
+
+class _Package(types.ModuleType):
+    """This module, in which ``gradcheck`` is the function although a submodule has the name, too."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "gradcheck" and isinstance(value, types.ModuleType):
+            # What importing the submodule, in whatever way, does in the end.
+            for function in ("GradcheckError", "gradcheck", "gradgradcheck"):
+                super().__setattr__(function, getattr(value, function))
+        else:
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def _as_tuple(values: Any) -> tuple[Any, ...]:

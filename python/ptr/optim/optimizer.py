@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 
 import ptr as torch
 from ptr._utils import typename
-from ptr.utils.hooks import RemovableHandle
+from ptr.utils.hooks import RemovableHandle, register_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,21 +35,13 @@ class _RequiredParameter:
 required = _RequiredParameter()
 
 
-def _register(table: Any, hook: Any, prepend: bool = False) -> RemovableHandle:
-    handle = RemovableHandle(table)
-    table[handle.id] = hook
-    if prepend:
-        table.move_to_end(handle.id, last=False)
-    return handle
-
-
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Register ``hook(optimizer, args, kwargs) -> None or (args, kwargs)``, run before every step of every optimizer.
 
     Returns:
         a handle whose ``remove()`` takes the hook out again.
     """
-    return _register(_global_optimizer_pre_hooks, hook)
+    return register_hook(_global_optimizer_pre_hooks, hook)
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -58,7 +50,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
     Returns:
         a handle whose ``remove()`` takes the hook out again.
     """
-    return _register(_global_optimizer_post_hooks, hook)
+    return register_hook(_global_optimizer_post_hooks, hook)
 
 
 def _use_grad_for_differentiable(func: Any) -> Any:
@@ -157,6 +149,8 @@ class Optimizer:
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
+            if i > 0:
+                lines.append("")
             lines.append(f"Parameter Group {i}")
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join([*lines, ")"])
@@ -236,11 +230,11 @@ class Optimizer:
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register ``hook(optimizer, args, kwargs) -> None or (args, kwargs)``, run before each :meth:`step`."""
-        return _register(self._optimizer_step_pre_hooks, hook)
+        return register_hook(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register ``hook(optimizer, args, kwargs) -> None``, run after each :meth:`step`."""
-        return _register(self._optimizer_step_post_hooks, hook)
+        return register_hook(self._optimizer_step_post_hooks, hook)
 
     @staticmethod
     def _group_tensors_by_device_and_dtype(
@@ -267,19 +261,19 @@ class Optimizer:
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer) -> None``, run before :meth:`state_dict`; first of all if ``prepend``."""
-        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        return register_hook(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer, state_dict) -> None or state_dict``, run after :meth:`state_dict`."""
-        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return register_hook(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer, state_dict) -> None or state_dict``, run before :meth:`load_state_dict`."""
-        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return register_hook(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Register ``hook(optimizer) -> None``, run after :meth:`load_state_dict`."""
-        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        return register_hook(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state as a dictionary.

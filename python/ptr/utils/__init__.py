@@ -1,15 +1,18 @@
-"""Utilities: hook handles (:mod:`ptr.utils.hooks`) and data loading (:mod:`ptr.utils.data`).
+"""Utilities: hook handles (:mod:`ptr.utils.hooks`), data loading (:mod:`ptr.utils.data`), exchange of tensors
+(:mod:`ptr.utils.dlpack`), and modes that see operators (:mod:`ptr.utils._python_dispatch`).
 
 Submodules are imported when they are first touched, so that ``import ptr`` does not pay for data loading.
 """
 
 from __future__ import annotations
 
-__all__ = ["data", "hooks"]
+__all__ = ["data", "dlpack", "hooks"]
+
+_SUBMODULES = (*__all__, "_python_dispatch")
 
 
 def __getattr__(name: str) -> object:
-    if name in __all__:
+    if name in _SUBMODULES:
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")
@@ -17,4 +20,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_SUBMODULES})

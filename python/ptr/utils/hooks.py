@@ -67,6 +67,15 @@ class RemovableHandle:
         self.remove()
 
 
+def register_hook(table: Any, hook: Any, prepend: bool = False, extra_dict: Any = None) -> RemovableHandle:
+    """Put ``hook`` into a table of hooks, behind or before those that are there; return the handle that removes it."""
+    handle = RemovableHandle(table, extra_dict=extra_dict)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
+
+
 def unserializable_hook(f: Any) -> Any:
     """Mark ``f`` as a hook that is knowingly lost by serialization, which silences :func:`warn_if_has_hooks`."""
     f.__torch_unserializable__ = True

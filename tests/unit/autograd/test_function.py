@@ -514,3 +514,24 @@ def test_what_is_alive_is_not_collected():
     del z
     gc.collect()
     assert gone() is None
+
+
+def test_attributes_of_a_context_can_be_deleted_or_refuse_it():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            for name in ("materialize_grads",):
+                with pytest.raises(TypeError, match="expects a bool"):
+                    delattr(ctx, name)
+            for name in ("needs_input_grad", "to_save", "saved_for_forward", "non_differentiable", "dirty_tensors"):
+                delattr(ctx, name)
+                assert getattr(ctx, name) is None
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]

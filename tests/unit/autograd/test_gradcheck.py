@@ -1,5 +1,8 @@
 """gradcheck and gradgradcheck tell right derivatives from wrong ones."""
 
+import subprocess
+import sys
+
 import ptr as torch
 import pytest
 from ptr.autograd import Function
@@ -101,3 +104,27 @@ def test_misuse():
     for missing in ("check_batched_grad", "check_forward_ad"):
         with pytest.raises(NotImplementedError, match=missing):
             gradcheck(lambda x: x, real(1), **{missing: True})
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "torch.autograd.gradgradcheck",
+        "torch.autograd.GradcheckError",
+        "from ptr.autograd.gradcheck import gradcheck",
+        "import ptr.autograd.gradcheck",
+        "from ptr.autograd import gradcheck",
+    ],
+)
+def test_the_function_is_found_whatever_was_touched_first(first):
+    program = f"""
+import ptr as torch
+{first}
+x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+assert torch.autograd.gradcheck(lambda x: x * x, (x,))
+assert torch.autograd.gradgradcheck(lambda x: x * x, (x,))
+assert issubclass(torch.autograd.GradcheckError, RuntimeError)
+from ptr.autograd.gradcheck import gradcheck
+assert gradcheck is torch.autograd.gradcheck
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

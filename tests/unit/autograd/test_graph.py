@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from collections import OrderedDict
 
 import ptr as torch
 import pytest
@@ -393,3 +394,44 @@ def test_a_gradient_that_is_an_expanded_element_is_copied():
     x = torch.ones(1, 2, requires_grad=True)
     torch.autograd.backward(x, torch.ones(2).as_strided((1, 2), (0, 1)))
     assert x.grad.stride() == (2, 1)
+
+
+def test_assigned_hooks_of_a_tensor_run():
+    x = torch.ones(1, requires_grad=True)
+    seen = []
+    x.register_hook(seen.append)
+    x._backward_hooks = OrderedDict({0: lambda g: g * 5})
+    (x * 2).sum().backward()
+    assert x.grad.item() == 10.0
+    assert not seen, "hooks that were there before ran"
+    x._backward_hooks = None
+    x.grad = None
+    (x * 2).sum().backward()
+    assert x.grad.item() == 2.0
+
+    # A tensor that does not require gradients yet.
+    y = torch.ones(1)
+    y._backward_hooks = OrderedDict({0: lambda g: g * 5})
+    y.requires_grad_()
+    y.sum().backward()
+    assert y.grad.item() == 5.0
+
+    # Hooks on the way.
+    z = torch.ones(1, requires_grad=True)
+    middle = z * 2
+    middle._backward_hooks = OrderedDict({0: lambda g: g * 3})
+    middle.sum().backward()
+    assert z.grad.item() == 6.0
+    with pytest.raises(TypeError, match="expected to be a dict"):
+        z._backward_hooks = 3
+
+
+def test_assigned_hooks_after_accumulation_run():
+    x = torch.ones(1, requires_grad=True)
+    seen = []
+    x._post_accumulate_grad_hooks = OrderedDict({0: lambda p: seen.append(p.grad.item())})
+    (x * 4).sum().backward()
+    assert seen == [4.0]
+    del x._post_accumulate_grad_hooks
+    (x * 4).sum().backward()
+    assert seen == [4.0]

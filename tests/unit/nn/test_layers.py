@@ -156,3 +156,11 @@ def test_softmax_and_losses():
         assert nn.NLLLoss(size_average=False).reduction == "sum"
     with pytest.warns(UserWarning, match="reduction='none'"):
         assert nn.NLLLoss(reduce=False).reduction == "none"
+
+
+def test_gradients_of_class_weights_are_refused():
+    x, weight = torch.randn(2, 3, requires_grad=True), torch.ones(3, requires_grad=True)
+    loss = nn.functional.nll_loss(x, torch.tensor([0, 1]), weight=weight)
+    with pytest.raises(NotImplementedError, match="derivative for 'weight' is not implemented"):
+        loss.backward()
+    nn.functional.nll_loss(x, torch.tensor([0, 1]), weight=weight.detach()).backward()

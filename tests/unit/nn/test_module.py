@@ -340,3 +340,44 @@ def test_parameter():
     assert nn.Parameter().shape == (0,)
     with torch.no_grad():
         assert nn.Parameter(torch.ones(1)).requires_grad
+
+
+class CallsTwice(nn.Linear):
+    def _call_impl(self, x):
+        return 2 * super()._call_impl(x)
+
+
+class Doubling:
+    def _call_impl(self, *args, **kwargs):
+        return 2 * super()._call_impl(*args, **kwargs)
+
+
+class Mixed(Doubling, nn.Identity):
+    pass
+
+
+def test_a_class_may_override_how_it_is_called():
+    module = CallsTwice(2, 2)
+    x = torch.ones(1, 2)
+    plain = nn.functional.linear(x, module.weight, module.bias)
+    assert torch.equal(module(x), 2 * plain)
+    module.register_forward_hook(lambda module, args, output: output + 1)
+    assert torch.equal(module(x), 2 * (plain + 1))
+    assert Mixed()(torch.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_an_instance_may_override_how_it_is_called():
+    module = nn.Identity()
+    original = module._call_impl
+    module._call_impl = lambda x: original(x) + 1
+    assert module(torch.ones(1)).item() == 2.0
+
+
+@pytest.mark.parametrize("through", [setattr, lambda module, name, value: module.__setstate__({name: value})])
+def test_assigned_tables_of_hooks_run(through):
+    module = nn.Identity()
+    through(module, "_forward_hooks", OrderedDict({0: lambda module, args, output: output + 1}))
+    assert module(torch.ones(1)).item() == 2.0
+    module = nn.Identity()
+    through(module, "_forward_pre_hooks", OrderedDict({0: lambda module, args: (args[0] * 3,)}))
+    assert module(torch.ones(1)).item() == 3.0

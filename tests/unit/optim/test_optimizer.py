@@ -137,3 +137,10 @@ def test_copies_keep_working():
     twin.grad = torch.ones(1)
     opt.step()
     assert twin.tolist() == [0.5] and p.tolist() == [1.0]
+
+
+def test_groups_are_shown_apart():
+    p, q = nn.Parameter(torch.ones(1)), nn.Parameter(torch.ones(1))
+    text = repr(SGD([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=0.1))
+    assert "    weight_decay: 0\n\nParameter Group 1\n" in text
+    assert text.startswith("SGD (\nParameter Group 0\n") and text.endswith("    weight_decay: 0\n)")

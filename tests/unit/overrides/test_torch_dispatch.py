@@ -1,5 +1,9 @@
 """``__torch_dispatch__``: wrappers, modes, and the calls that they see."""
 
+import copy
+import pickle
+
+import numpy as np
 import ptr as torch
 import pytest
 from ptr.utils._python_dispatch import (
@@ -210,3 +214,142 @@ def test_subclasses_are_asked_before_their_bases():
     with pytest.raises(TypeError):
         torch.add(Base(torch.ones(1)), Derived(torch.ones(1)))
     assert asked == [Derived, Base]
+
+
+SCALARS = [
+    "v.item()",
+    "bool(v)",
+    "float(v)",
+    "int(v)",
+    "complex(v)",
+    "[1, 2][i]",
+    "i.__index__()",
+    "torch.is_nonzero(v)",
+    "x[i]",
+    "x[i:]",
+    "format(v)",
+    "1.0 in x",
+    "torch.ones(i)",
+    "torch.add(x, 1, alpha=i)",
+]
+
+
+@pytest.mark.parametrize("code", SCALARS)
+def test_modes_see_values_leave_the_graph(code):
+    scope = {"torch": torch, "x": torch.arange(3.0), "i": torch.tensor(1), "v": torch.tensor(1.5)}
+    with Log() as mode:
+        exec(code, scope)
+    assert [str(func) for func, _, _ in mode.calls].count("aten._local_scalar_dense.default") == 1
+
+
+@pytest.mark.parametrize("code", ["x.data", "x.detach()", "x.numpy()", "x.__array__()", "x.numpy(force=True)"])
+def test_modes_see_memory_leave_the_graph(code):
+    x = torch.arange(3.0)
+    with Log() as mode:
+        exec(code, {"x": x})
+    assert [str(func) for func, _, _ in mode.calls] == ["aten.detach.default"]
+
+
+def test_values_that_become_part_of_new_tensors_do_not_leave():
+    v = torch.tensor(1.5)
+    with Log() as mode:
+        assert torch.tensor([v, v]).tolist() == [1.5, 1.5]
+    assert "aten._local_scalar_dense.default" not in [str(func) for func, _, _ in mode.calls]
+
+
+def test_wrappers_are_copied_and_pickled_without_memory():
+    wrapper = Wrapper(torch.ones(2))
+    copied = copy.deepcopy(wrapper)
+    assert type(copied) is Wrapper and copied.inner is not wrapper.inner and copied.inner.tolist() == [1.0, 1.0]
+    for again in (pickle.loads(pickle.dumps(wrapper)), copy.copy(wrapper)):
+        assert type(again) is Wrapper and again.inner.tolist() == [1.0, 1.0] and again.shape == (2,)
+    parameter = torch.nn.Linear(1, 1)
+    parameter.weight.tag = wrapper
+    assert copy.deepcopy(wrapper.requires_grad_()).requires_grad
+
+
+class Bare(torch.Tensor):
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def test_arguments_of_make_wrapper_subclass_are_checked():
+    make = torch.Tensor._make_wrapper_subclass
+    made = make(Bare, (2,), layout=torch.strided, dispatch_sizes_strides_policy=None, pin_memory=True)
+    assert made.layout is torch.strided
+    assert make(Bare, (2,), (1,), 0, None, torch.float64, torch.strided, torch.device("cpu"), False, True).requires_grad
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        make(Bare, (2,), foo=1)
+    with pytest.raises(TypeError, match="multiple values for argument 'size'"):
+        make(Bare, (2,), size=(2,))
+    with pytest.raises(TypeError, match='missing 2 required positional argument: "cls", "size"'):
+        make()
+    with pytest.raises(TypeError, match="takes from 2 to 15 positional arguments but 16"):
+        make(Bare, (2,), *[None] * 14)
+    with pytest.raises(ValueError, match="Unknown sizes_strides_policy: x"):
+        make(Bare, (2,), dispatch_sizes_strides_policy="x")
+    for argument in (
+        {"dispatch_sizes_strides_policy": "sizes"},
+        {"dispatch_device": True},
+        {"dispatch_layout": True},
+        {"storage_size": 3},
+        {"layout": torch.sparse_coo},
+    ):
+        with pytest.raises(NotImplementedError):
+            make(Bare, (2,), **argument)
+    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+        make(torch.Tensor, (2,))
+
+
+def test_arguments_of_make_subclass_are_checked():
+    make, x = torch.Tensor._make_subclass, torch.ones(2)
+    assert make(torch.Tensor, x, require_grad=True).requires_grad
+    assert not make(torch.Tensor, data=x, device_for_backend_keys=None).requires_grad
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        make(torch.Tensor, x, foo=1)
+    with pytest.raises(TypeError, match="takes from 2 to 3 positional arguments but 4"):
+        make(torch.Tensor, x, False, None)
+    with pytest.raises(TypeError, match='missing 1 required positional arguments: "data"'):
+        make(torch.Tensor)
+    with pytest.raises(TypeError, match="must be Tensor, not int"):
+        make(torch.Tensor, 1)
+    with pytest.raises(TypeError, match="does not inherit from Tensor"):
+        make(int, x)
+    with pytest.raises(NotImplementedError):
+        make(torch.Tensor, x, dispatch_device=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("torch.tensor([1.0, 2.0])", ["lift_fresh"]),
+        ("torch.tensor(1)", ["lift_fresh"]),
+        ("torch.tensor([v, v])", ["lift_fresh"]),
+        ("torch.tensor(v.detach())", ["detach", "detach", "_to_copy"]),
+        ("torch.tensor(n)", ["lift_fresh", "_to_copy"]),
+        ("torch.as_tensor([1.0])", ["lift_fresh"]),
+        ("torch.as_tensor(n)", ["lift_fresh"]),
+        ("torch.as_tensor(v)", []),
+        ("torch.from_numpy(n)", ["lift_fresh"]),
+        ("v.new_tensor([1.0])", ["lift_fresh"]),
+        ("torch.Tensor([1.0, 2.0])", ["lift_fresh"]),
+        ("x[[0]]", ["lift_fresh", "index"]),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_modes_see_tensors_that_are_made_of_data(code, names):
+    scope = {"torch": torch, "n": np.ones(2), "v": torch.tensor(1.5), "x": torch.arange(3.0)}
+    with Log() as mode:
+        exec(code, scope)
+    assert [str(func).split(".")[1] for func, _, _ in mode.calls] == names
+
+
+def test_a_mode_may_put_another_tensor_in_place_of_data():
+    class Zeros(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return torch.zeros_like(args[0]) if func is aten.lift_fresh.default else func(*args, **(kwargs or {}))
+
+    with Zeros():
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert x.tolist() == [0.0, 0.0] and x.requires_grad

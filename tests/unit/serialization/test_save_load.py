@@ -5,6 +5,7 @@ import copy
 import io
 import os
 import pickle
+import pickletools
 import zipfile
 
 import ptr as torch
@@ -234,3 +235,99 @@ def test_options():
     buffer.seek(0)
     with serialization.skip_data():
         assert torch.load(buffer).shape == (3,)
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "uint32", "uint64", "complex32", "float32"])
+@pytest.mark.parametrize("legacy", [False, True])
+def test_attributes_and_subclasses_keep_the_dtype(dtype, legacy):
+    values = [1, 2, 300]
+    plain = torch.tensor(values, dtype=getattr(torch, dtype))
+    tagged = torch.tensor(values, dtype=getattr(torch, dtype))
+    tagged.foo = 1
+    sub = torch.tensor(values, dtype=getattr(torch, dtype)).as_subclass(Plain)
+    buffer = io.BytesIO()
+    torch.save([plain, tagged, sub], buffer, _use_new_zipfile_serialization=not legacy)
+    buffer.seek(0)
+    for loaded, original in zip(torch.load(buffer, weights_only=False), [plain, tagged, sub], strict=True):
+        assert loaded.dtype is original.dtype and type(loaded) is type(original)
+        assert loaded.tolist() == original.tolist()
+    assert copy.copy(tagged).dtype is tagged.dtype and copy.copy(tagged).foo == 1
+
+
+def test_meta_tensors_with_attributes_survive():
+    x = torch.empty(2, 3, dtype=torch.float16, device="meta")
+    x.foo = [1]
+    loaded = round_trip(x, weights_only=False)
+    assert loaded.is_meta and loaded.shape == (2, 3) and loaded.dtype is torch.float16 and loaded.foo == [1]
+
+
+def test_an_interrupted_legacy_save_keeps_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "file.pt"
+    torch.save(torch.ones(2), path, _use_new_zipfile_serialization=False)
+
+    def fail(storage):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serialization, "_on_host", fail)
+    with pytest.raises(KeyboardInterrupt):
+        torch.save(torch.zeros(2), path, _use_new_zipfile_serialization=False)
+    assert torch.load(path).tolist() == [1.0, 1.0]
+    assert os.listdir(tmp_path) == ["file.pt"]
+
+
+def test_legacy_streams_follow_each_other():
+    buffer = io.BytesIO()
+    buffer.write(b"head")
+    for value in (1.0, 2.0):
+        torch.save(torch.full((3,), value), buffer, _use_new_zipfile_serialization=False)
+    buffer.write(b"tail")
+    buffer.seek(4)
+    assert torch.load(buffer).tolist() == [1.0] * 3
+    assert torch.load(buffer, weights_only=False).tolist() == [2.0] * 3
+    assert buffer.read() == b"tail"
+
+
+def test_functions_of_all_namespaces_are_pickled_by_name():
+    for function in (torch.nn.functional.linear, torch.add, torch.Tensor.add):
+        assert pickle.loads(pickle.dumps(function)) is function
+
+
+def test_the_object_of_a_storage_is_one():
+    x = torch.ones(4)
+    storage = x.untyped_storage()
+    assert x.untyped_storage() is storage and x[1:].untyped_storage() is storage
+    assert torch.ones(4).untyped_storage() is not storage
+
+
+def test_files_name_what_pytorch_has_by_its_name():
+    module = torch.nn.Sequential(torch.nn.Linear(2, 2))
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+    buffer = io.BytesIO()
+    torch.save([module, optimizer, torch.nn.functional.linear], buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        data = archive.read(next(name for name in archive.namelist() if name.endswith("data.pkl")))
+    modules = {arg.split(" ")[0] for op, arg, _ in pickletools.genops(data) if op.name == "GLOBAL"}
+    assert {"torch.nn.modules.container", "torch.nn.modules.linear", "torch.optim.sgd", "torch._C._nn"} <= modules
+    assert not [name for name in modules if name.startswith("ptr")]
+    # What PyTorch's modules hold beside their own attributes.
+    assert set(module.__getstate__()) >= {"_forward_hooks", "_backward_hooks", "_is_full_backward_hook"}
+    buffer.seek(0)
+    loaded, _, function = torch.load(buffer, weights_only=False)
+    assert type(loaded[0]) is torch.nn.Linear and function is torch.nn.functional.linear
+    assert "_hooked" not in vars(loaded[0])
+    x = torch.ones(1, 2)
+    assert torch.equal(loaded(x), module(x))
+
+
+@pytest.mark.parametrize("name", ["ptr.nn.modules.linear.Linear", "torch.nn.modules.linear.Linear"])
+def test_either_name_of_a_class_is_allowed(name):
+    module = torch.nn.Linear(1, 1)
+    with pytest.raises(pickle.UnpicklingError, match="torch.nn.modules.linear.Linear"):
+        round_trip(module)
+    for entry in (torch.nn.Linear, (torch.nn.Linear, name)):
+        with serialization.safe_globals([entry]):
+            assert type(round_trip(module)) is torch.nn.Linear

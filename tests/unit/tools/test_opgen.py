@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -516,3 +518,9 @@ def test_every_operator_is_found(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "crates/ops/yaml/pointwise.yaml:" in shown
     assert where_op.main(["no_such_operator"]) == 1
+
+
+def test_the_list_of_kernels_may_be_cut_short():
+    command = f"{sys.executable} -m tools.opgen --kernels | head -1"
+    done = subprocess.run(["bash", "-c", command], cwd=opgen.REPOSITORY, capture_output=True, text=True)
+    assert done.stdout.count("\n") == 1 and not done.stderr

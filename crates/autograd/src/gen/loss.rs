@@ -17,7 +17,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         op: "aten::nll_loss_forward",
         node_name: "NllLossBackward0",
         source: "loss.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 2],
         saved: &[
             SavedArg::Input { arg: 0, needed_by: 0b1 },
             SavedArg::Input { arg: 1, needed_by: 0b1 },
@@ -34,7 +34,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         op: "aten::nll_loss_backward",
         node_name: "NllLossBackwardBackward0",
         source: "loss.yaml",
-        differentiable: &[0, 1],
+        differentiable: &[0, 1, 3],
         saved: &[
             SavedArg::Input { arg: 2, needed_by: 0b1 },
             SavedArg::Input { arg: 3, needed_by: 0b1 },
@@ -92,6 +92,9 @@ fn nll_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
             at::nll_loss_backward(grad, self_, target, weight, reduction, ignore_index, total_weight)?,
         );
     }
+    if ctx.needs(1) {
+        ctx.set_grad(1, not_implemented("aten::nll_loss_forward", "weight", "nll_loss_forward weight")?);
+    }
     Ok(())
 }
 
@@ -108,6 +111,9 @@ fn nll_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     }
     if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    if ctx.needs(2) {
+        ctx.set_grad(2, not_implemented("aten::nll_loss_backward", "weight", "nll_loss_backward weight")?);
     }
     Ok(())
 }

@@ -312,6 +312,16 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: alias_apply,
     },
     DerivativeEntry {
+        op: "aten::lift_fresh",
+        node_name: "LiftFreshBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: lift_fresh_apply,
+    },
+    DerivativeEntry {
         op: "aten::view_as_real",
         node_name: "ViewAsRealBackward0",
         source: "shape.yaml",
@@ -655,6 +665,13 @@ fn split_with_sizes_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn alias_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, grad.clone());
+    }
+    Ok(())
+}
+
+fn lift_fresh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, grad.clone());
     }

@@ -27,7 +27,7 @@ pub(crate) fn add_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
         if alpha == <T as c10::Element>::ONE {
             binary::<T, T, T>(iter, 1, |a, b| a.add(b))
         } else {
-            binary::<T, T, T>(iter, 1, move |a, b| a.add(alpha.mul(b)))
+            binary::<T, T, T>(iter, 1, move |a, b| b.multiply_add(alpha, a))
         }
     })
 }
@@ -38,7 +38,8 @@ fn sub_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
         if alpha == <T as c10::Element>::ONE {
             binary::<T, T, T>(iter, 1, |a, b| a.sub(b))
         } else {
-            binary::<T, T, T>(iter, 1, move |a, b| a.sub(alpha.mul(b)))
+            let alpha = alpha.neg();
+            binary::<T, T, T>(iter, 1, move |a, b| b.multiply_add(alpha, a))
         }
     })
 }

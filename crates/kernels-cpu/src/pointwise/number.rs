@@ -11,6 +11,11 @@ pub(super) trait Number: Stored {
     fn sub(self, other: Self) -> Self;
     fn mul(self, other: Self) -> Self;
     fn neg(self) -> Self;
+    /// `self * factor + addend`, of reals rounded once.
+    #[inline(always)]
+    fn multiply_add(self, factor: Self, addend: Self) -> Self {
+        self.mul(factor).add(addend)
+    }
 }
 
 /// A type with division.
@@ -34,7 +39,10 @@ macro_rules! integers {
 }
 
 macro_rules! floats {
-    ($($T:ty),*) => {$(
+    ($($T:ty),*: $more:tt) => {$(
+        floats!(@one $T, $more);
+    )*};
+    (@one $T:ty, {$($more:tt)*}) => {
         impl Number for $T {
             #[inline(always)]
             fn add(self, other: $T) -> $T { self + other }
@@ -44,12 +52,18 @@ macro_rules! floats {
             fn mul(self, other: $T) -> $T { self * other }
             #[inline(always)]
             fn neg(self) -> $T { -self }
+            $($more)*
         }
-    )*};
+    };
 }
 
 integers!(u8, i8, i16, i32, i64, u16, u32, u64);
-floats!(f32, f64, Complex<f32>, Complex<f64>);
+floats!(f32, f64: {
+    // In tiers without the instruction this is a library call: slow, but the same bits everywhere.
+    #[inline(always)]
+    fn multiply_add(self, factor: Self, addend: Self) -> Self { self.mul_add(factor, addend) }
+});
+floats!(Complex<f32>, Complex<f64>: {});
 
 /// Booleans are the ring of `or` and `and`: what PyTorch's `bool` tensors do for `add` and `mul`.
 impl Number for bool {

@@ -23,8 +23,9 @@ pub fn index_put_(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<Tensor> {
-    // One mask and one number, which may be an element of the tensor itself, is the common case and a quick one.
-    if !accumulate && values.device().is_cpu() && values.dtype() == self_.dtype() && is_number(values) {
+    // One mask and one number, which may be an element of the tensor itself, is the common case and a quick one. As a number
+    // it may be of any dtype.
+    if !accumulate && values.device().is_cpu() && is_number(values) {
         if let Some(mask) = single_mask(self_, indices)? {
             return at::masked_fill__scalar(self_, &mask, &at::item(values)?);
         }

@@ -123,6 +123,8 @@ pub mod handles {
     pub static DETACH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::detach", "");
     /// `aten::alias`
     pub static ALIAS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::alias", "");
+    /// `aten::lift_fresh`
+    pub static LIFT_FRESH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::lift_fresh", "");
     /// `aten::real`
     pub static REAL: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::real", "");
     /// `aten::imag`
@@ -488,6 +490,12 @@ pub mod calls {
     #[inline]
     pub fn alias(self_: &Tensor) -> Result<Tensor> {
         handles::ALIAS.call((self_,))
+    }
+
+    /// `aten::lift_fresh(Tensor(a) self) -> Tensor(a)`
+    #[inline]
+    pub fn lift_fresh(self_: &Tensor) -> Result<Tensor> {
+        handles::LIFT_FRESH.call((self_,))
     }
 
     /// `aten::real(Tensor(a) self) -> Tensor(a)`
@@ -1009,6 +1017,12 @@ pub mod redispatch {
     #[inline]
     pub fn alias(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
         handles::ALIAS.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::lift_fresh`
+    #[inline]
+    pub fn lift_fresh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LIFT_FRESH.redispatch(keyset, (self_,))
     }
 
     /// `aten::real`

@@ -203,7 +203,8 @@ unsafe extern "C" fn set_materialize_grads(
     guard_int(|| {
         // SAFETY: CPython calls it with an instance and a live value or null.
         unsafe {
-            if ffi::PyBool_Check(value) == 0 {
+            // Null asks to delete the attribute.
+            if value.is_null() || ffi::PyBool_Check(value) == 0 {
                 return Err(PyTypeError::new_err("set_materialize_grads expects a bool").into());
             }
             (*object.cast::<PyFunction>()).materialize_grads = value == ffi::Py_True();

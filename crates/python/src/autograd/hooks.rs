@@ -4,6 +4,7 @@
 //! `RemovableHandle`s take entries out of. The dict is what the garbage collector sees of a hook.
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use autograd::{FunctionPostHook, FunctionPreHook, Node, PostAccumulateGradHook, TensorHook, VariableList};
 use c10::{Error, Result, Tensor};
@@ -23,6 +24,8 @@ pub(super) struct PyTensorHooks {
     pub(super) dict: Py<PyAny>,
     /// The name of the hook that replaced the gradient last, for the engine's message.
     culprit: Mutex<String>,
+    /// Whether another dict has been assigned to the tensor since.
+    retired: AtomicBool,
 }
 
 /// The hooks before a node.
@@ -32,7 +35,23 @@ pub(super) struct PyPreHook(pub(super) Py<PyAny>);
 pub(super) struct PyPostHook(pub(super) Py<PyAny>);
 
 /// The hooks after a leaf's gradient has been accumulated.
-pub(super) struct PyPostAccumulateHooks(pub(super) Py<PyAny>);
+pub(super) struct PyPostAccumulateHooks {
+    pub(super) dict: Py<PyAny>,
+    /// As above.
+    retired: AtomicBool,
+}
+
+/// Switches a tensor's hooks off, if they are ours and not those of `dict`.
+pub(super) fn retire(hook: &dyn Any, dict: *mut ffi::PyObject) {
+    let (held, retired) = if let Some(hooks) = hook.downcast_ref::<PyTensorHooks>() {
+        (&hooks.dict, &hooks.retired)
+    } else if let Some(hooks) = hook.downcast_ref::<PyPostAccumulateHooks>() {
+        (&hooks.dict, &hooks.retired)
+    } else {
+        return;
+    };
+    retired.store(!std::ptr::eq(held.as_ptr(), dict), Ordering::Relaxed);
+}
 
 /// The dict of a hook, if it is one of ours. Borrowed.
 pub(super) fn dict_of(hook: &dyn Any) -> Option<*mut ffi::PyObject> {
@@ -43,7 +62,7 @@ pub(super) fn dict_of(hook: &dyn Any) -> Option<*mut ffi::PyObject> {
     } else if let Some(hooks) = hook.downcast_ref::<PyPostHook>() {
         &hooks.0
     } else {
-        &hook.downcast_ref::<PyPostAccumulateHooks>()?.0
+        &hook.downcast_ref::<PyPostAccumulateHooks>()?.dict
     };
     Some(dict.as_ptr())
 }
@@ -95,9 +114,15 @@ pub(super) fn add<'py>(
     Ok(handle)
 }
 
+impl PyPostAccumulateHooks {
+    pub(super) fn new(dict: Py<PyAny>) -> Self {
+        PyPostAccumulateHooks { dict, retired: AtomicBool::new(false) }
+    }
+}
+
 impl PyTensorHooks {
     pub(super) fn new(dict: Py<PyAny>) -> Self {
-        PyTensorHooks { dict, culprit: Mutex::new(String::new()) }
+        PyTensorHooks { dict, culprit: Mutex::new(String::new()), retired: AtomicBool::new(false) }
     }
 
     fn run(&self, py: Python<'_>, grad: &Tensor) -> PyResult<Option<Tensor>> {
@@ -131,6 +156,9 @@ fn name_of(hook: &Bound<'_, PyAny>) -> String {
 
 impl TensorHook for PyTensorHooks {
     fn call(&self, grad: &Tensor) -> Result<Option<Tensor>> {
+        if self.retired.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
         call_python(|py| self.run(py, grad).map_err(errors::to_core))
     }
 
@@ -182,10 +210,13 @@ impl FunctionPostHook for PyPostHook {
 
 impl PostAccumulateGradHook for PyPostAccumulateHooks {
     fn call(&self, leaf: &Tensor) -> Result<()> {
+        if self.retired.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         call_python(|py| {
             let leaf =
                 tensor::wrap_bound(py, leaf.clone()).map_err(|raised| errors::to_core(raised.into()))?;
-            for hook in values(self.0.bind(py)).map_err(errors::to_core)? {
+            for hook in values(self.dict.bind(py)).map_err(errors::to_core)? {
                 let result = hook.call1((&leaf,)).map_err(errors::to_core)?;
                 if !result.is_none() {
                     return Err(Error::runtime("Tensor post accumulate grad hooks should return None."));

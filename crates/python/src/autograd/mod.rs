@@ -17,6 +17,10 @@ mod raw_saved;
 mod saved_tensor_hooks;
 mod tensor_hooks;
 
+pub(crate) use tensor_hooks::{
+    backward_hooks_assigned, post_accumulate_grad_hooks_assigned, register_assigned_hooks,
+};
+
 use pyo3::prelude::*;
 use pyo3::types::PyModule;
 

@@ -22,27 +22,80 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>, function: &str) -> Res<&'a 
     }
 }
 
-/// Whether the engine knows of hooks with this very dict: on the leaf, or on the tensor's present history.
-fn is_registered(tensor: &Tensor, dict: *mut ffi::PyObject) -> Res<bool> {
-    let mut found = false;
-    let mut look =
-        |hook: &dyn std::any::Any| found |= hooks::dict_of(hook).is_some_and(|d| std::ptr::eq(d, dict));
+/// Calls `look` with the hooks that the engine knows of: those on the leaf, or on the tensor's present history.
+fn visit(tensor: &Tensor, look: &mut dyn FnMut(&dyn std::any::Any)) -> Res<()> {
     match variable::grad_fn(tensor)? {
-        Some(node) => node.visit_hooks(&mut look),
+        Some(node) => node.visit_hooks(&mut |hook| look(hook)),
         None => {
             if let Some(meta) = AutogradMeta::of(tensor) {
-                meta.visit_hooks(&mut look);
+                meta.visit_hooks(&mut |hook| look(hook));
             }
         }
     }
+    Ok(())
+}
+
+/// Whether the engine knows of hooks with this very dict.
+fn is_registered(tensor: &Tensor, dict: *mut ffi::PyObject) -> Res<bool> {
+    let mut found = false;
+    visit(tensor, &mut |hook| found |= hooks::dict_of(hook).is_some_and(|d| std::ptr::eq(d, dict)))?;
     Ok(found)
 }
 
 /// Makes the engine run the hooks of the object's `_backward_hooks` on the tensor's gradient.
 pub(super) fn register_dict(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Res<()> {
-    let dict = object.getattr("_backward_hooks")?;
-    if !dict.is_none() && !is_registered(tensor, dict.as_ptr())? {
-        variable::register_hook(tensor, Arc::new(PyTensorHooks::new(dict.unbind())))?;
+    if let Some(dict) = tensor::backward_hooks(object) {
+        if !is_registered(tensor, dict.as_ptr())? {
+            variable::register_hook(tensor, Arc::new(PyTensorHooks::new(dict.unbind())))?;
+        }
+    }
+    Ok(())
+}
+
+/// The same for `_post_accumulate_grad_hooks`, which only leaves have.
+fn register_post_accumulate_dict(object: &Bound<'_, PyAny>, tensor: &Tensor) -> Res<()> {
+    if let Some(dict) = tensor::post_accumulate_grad_hooks(object) {
+        if !is_registered(tensor, dict.as_ptr())? {
+            let hooks = PyPostAccumulateHooks::new(dict.unbind());
+            variable::register_post_accumulate_grad_hook(tensor, Arc::new(hooks))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whoever assigns to `_backward_hooks` has the hooks run, and no earlier ones. A tensor that does not require gradients
+/// yet registers them when it does.
+pub(crate) fn backward_hooks_assigned(object: &Bound<'_, PyAny>) -> Res<()> {
+    let Some(tensor) = tensor::get(object) else { return Ok(()) };
+    let dict = tensor::backward_hooks(object).map_or(std::ptr::null_mut(), |dict| dict.as_ptr());
+    visit(tensor, &mut |hook| {
+        if hook.is::<PyTensorHooks>() {
+            hooks::retire(hook, dict);
+        }
+    })?;
+    register_assigned_hooks(object)
+}
+
+/// The same for `_post_accumulate_grad_hooks`.
+pub(crate) fn post_accumulate_grad_hooks_assigned(object: &Bound<'_, PyAny>) -> Res<()> {
+    let Some(tensor) = tensor::get(object) else { return Ok(()) };
+    let dict = tensor::post_accumulate_grad_hooks(object).map_or(std::ptr::null_mut(), |dict| dict.as_ptr());
+    visit(tensor, &mut |hook| {
+        if hook.is::<PyPostAccumulateHooks>() {
+            hooks::retire(hook, dict);
+        }
+    })?;
+    register_assigned_hooks(object)
+}
+
+/// Registers the hooks of a tensor's attributes, once it requires gradients.
+pub(crate) fn register_assigned_hooks(object: &Bound<'_, PyAny>) -> Res<()> {
+    let Some(tensor) = tensor::get(object) else { return Ok(()) };
+    if variable::requires_grad(tensor) {
+        register_dict(object, tensor)?;
+        if variable::is_leaf(tensor)? {
+            register_post_accumulate_dict(object, tensor)?;
+        }
     }
     Ok(())
 }
@@ -58,15 +111,16 @@ fn _register_tensor_hook<'py>(
 ) -> Res<Bound<'py, PyAny>> {
     let py = object.py();
     let tensor = tensor_argument(object, "register_hook()")?;
-    let mut dict = object.getattr("_backward_hooks")?;
     let has_history = variable::grad_fn(tensor)?.is_some();
-    if dict.is_none() || (has_history && dict.is_truthy()? && !is_registered(tensor, dict.as_ptr())?) {
-        dict = hooks::new_dict(py)?;
-        object.setattr("_backward_hooks", &dict)?;
-    }
-    if !is_registered(tensor, dict.as_ptr())? {
-        variable::register_hook(tensor, Arc::new(PyTensorHooks::new(dict.clone().unbind())))?;
-    }
+    let dict = match tensor::backward_hooks(object) {
+        Some(dict) if !has_history || !dict.is_truthy()? || is_registered(tensor, dict.as_ptr())? => dict,
+        _ => {
+            let dict = hooks::new_dict(py)?;
+            tensor::store_backward_hooks(object, Some(dict.clone()));
+            dict
+        }
+    };
+    register_dict(object, tensor)?;
     hooks::add(py, Some(dict.as_ptr()), hook, |_| ())
 }
 
@@ -78,15 +132,15 @@ fn _register_post_accumulate_grad_hook<'py>(
 ) -> Res<Bound<'py, PyAny>> {
     let py = object.py();
     let tensor = tensor_argument(object, "register_post_accumulate_grad_hook()")?;
-    let mut dict = object.getattr("_post_accumulate_grad_hooks")?;
-    if dict.is_none() {
-        dict = hooks::new_dict(py)?;
-    }
-    if !is_registered(tensor, dict.as_ptr())? {
-        let hooks = PyPostAccumulateHooks(dict.clone().unbind());
-        variable::register_post_accumulate_grad_hook(tensor, Arc::new(hooks))?;
-        object.setattr("_post_accumulate_grad_hooks", &dict)?;
-    }
+    let dict = match tensor::post_accumulate_grad_hooks(object) {
+        Some(dict) => dict,
+        None => {
+            let dict = hooks::new_dict(py)?;
+            tensor::store_post_accumulate_grad_hooks(object, Some(dict.clone()));
+            dict
+        }
+    };
+    register_post_accumulate_dict(object, tensor)?;
     hooks::add(py, Some(dict.as_ptr()), hook, |_| ())
 }
 

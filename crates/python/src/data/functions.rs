@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use super::{buffer, new_tensor, numpy};
 use crate::convert::{device, dtype, warnings};
+use crate::ops::torch_function::handle_function;
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::Res;
 use crate::tensor::{self, to, Target};
@@ -46,6 +47,16 @@ fn tensor_function<'py>(
     pin_memory: Option<&Bound<'py, PyAny>>,
     names: Option<&Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
+    let named = [
+        ("dtype", dtype),
+        ("device", device),
+        ("requires_grad", requires_grad),
+        ("pin_memory", pin_memory),
+        ("names", names),
+    ];
+    if let Some(result) = handle_function(py, "tensor", &[data], &named, &[])? {
+        return Ok(result);
+    }
     if names.is_some() {
         return Err(c10::Error::not_implemented("tensor(): named tensors are not supported").into());
     }
@@ -77,6 +88,10 @@ fn as_tensor<'py>(
     dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
 ) -> Res<Bound<'py, PyAny>> {
+    let named = [("dtype", dtype), ("device", device)];
+    if let Some(result) = handle_function(py, "as_tensor", &[data], &named, &[])? {
+        return Ok(result);
+    }
     let dtype = dtype_argument("as_tensor", dtype)?;
     let device = device_argument("as_tensor", device)?;
     let target = Target { dtype, device, ..Target::default() };
@@ -84,7 +99,7 @@ fn as_tensor<'py>(
         Some(source) => to(py, source, target)?,
         None if numpy::is_array(data) => {
             let device = device.or_else(c10::get_default_device);
-            to(py, &numpy::from_array(data)?, Target { device, ..target })?
+            to(py, &tensor::lift_fresh(numpy::from_array(data)?)?, Target { device, ..target })?
         }
         None => new_tensor(py, data, dtype, device)?,
     };
@@ -94,7 +109,7 @@ fn as_tensor<'py>(
 /// A tensor over the memory of a NumPy array.
 #[pyfunction]
 fn from_numpy<'py>(py: Python<'py>, ndarray: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
-    tensor::wrap_bound(py, numpy::from_array(ndarray)?)
+    tensor::wrap_bound(py, tensor::lift_fresh(numpy::from_array(ndarray)?)?)
 }
 
 /// A tensor over the memory of an object with Python's buffer protocol.

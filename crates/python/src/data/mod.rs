@@ -10,7 +10,7 @@ mod tolist;
 
 pub(crate) use functions::{pinned, register};
 pub(crate) use new_tensor::new_tensor;
-pub(crate) use numpy::to_numpy;
+pub(crate) use numpy::{from_array, is_array, to_numpy};
 pub(crate) use tolist::tolist;
 
 use c10::{ScalarType, Tensor};

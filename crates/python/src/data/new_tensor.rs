@@ -20,11 +20,11 @@ pub(crate) fn new_tensor(
 ) -> Res<Tensor> {
     let device = device.or_else(c10::get_default_device);
     if let Some(tensor) = tensor::get(data) {
-        let detached = autograd::variable::detach(tensor)?;
+        let detached = ::ops::at::detach(tensor)?;
         return to(py, &detached, Target { dtype, device, copy: true, ..Target::default() });
     }
     if numpy::is_array(data) {
-        let array = numpy::from_array(data)?;
+        let array = tensor::lift_fresh(numpy::from_array(data)?)?;
         return to(py, &array, Target { dtype, device, copy: true, ..Target::default() });
     }
     let dtype = match dtype {
@@ -40,7 +40,7 @@ pub(crate) fn new_tensor(
         Some(device) if device.type_ != DeviceType::CPU => {
             to(py, &tensor, Target { device: Some(device), ..Target::default() })
         }
-        _ => Ok(tensor),
+        _ => Ok(tensor::lift_fresh(tensor)?),
     }
 }
 
@@ -123,7 +123,7 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
     let value = match scalar::number_kind(item) {
         Some(_) => scalar::to_scalar(item)?,
         None => match tensor::get(item) {
-            Some(tensor) if tensor.numel()? == 1 => tensor::item(tensor)?,
+            Some(tensor) if tensor.numel()? == 1 => tensor::item_below_modes(tensor)?,
             Some(_) => {
                 let text = "only one element tensors can be converted to Python scalars";
                 return Err(PyValueError::new_err(text).into());

@@ -35,7 +35,7 @@ const NOTSWAPPED: c_int = 0x200;
 const WRITEABLE: c_int = 0x400;
 
 /// Whether an object is a NumPy array.
-pub(super) fn is_array(object: &Bound<'_, PyAny>) -> bool {
+pub(crate) fn is_array(object: &Bound<'_, PyAny>) -> bool {
     // SAFETY: types have names and bases.
     unsafe {
         let mut type_ = ffi::Py_TYPE(object.as_ptr());
@@ -137,7 +137,7 @@ fn unsupported(array: &Bound<'_, PyAny>) -> Res<Raised> {
 }
 
 /// A tensor that shares the memory of an array.
-pub(super) fn from_array(array: &Bound<'_, PyAny>) -> Res<Tensor> {
+pub(crate) fn from_array(array: &Bound<'_, PyAny>) -> Res<Tensor> {
     if !is_array(array) {
         let text = format!("expected np.ndarray (got {})", array.get_type().name()?);
         return Err(PyTypeError::new_err(text).into());
@@ -251,9 +251,13 @@ fn api(py: Python<'_>) -> Res<&'static Api> {
 pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Res<Bound<'py, PyAny>> {
     let mut array_tensor = source.clone();
     if force {
-        array_tensor = plain(py, &autograd::variable::detach(source)?)?;
+        array_tensor = plain(py, &::ops::at::detach(source)?)?;
     } else {
         check(source)?;
+        if tensor::dispatch_modes_active() {
+            // They see that the values leave the graph.
+            array_tensor = ::ops::at::detach(source)?;
+        }
     }
     let t = &array_tensor;
     let Some(number) = type_number(t.dtype()) else {

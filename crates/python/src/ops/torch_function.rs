@@ -65,6 +65,12 @@ pub(crate) fn overrides(object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
+/// Whether a call with `object` is offered to anyone: to its class, or to a mode.
+#[inline(always)]
+pub(crate) fn is_offered(object: &Bound<'_, PyAny>) -> bool {
+    modes_active() || overrides(object)
+}
+
 /// Whether instances of a tensor class have a `__torch_dispatch__`.
 ///
 /// # Safety
@@ -114,7 +120,8 @@ pub(super) fn handle(call: &Call<'_, '_>) -> Res<Option<*mut ffi::PyObject>> {
     dispatch(py, &function, &PyTuple::new(py, args)?, &kwargs, &overloaded)
 }
 
-/// Offers the read (`__get__`) or assignment (`__set__`) of a tensor attribute to the tensor's class.
+/// Offers the read (`__get__`), assignment (`__set__`) or deletion (`__delete__`) of a tensor attribute to the tensor's
+/// class and to modes.
 #[cold]
 pub(crate) fn handle_attribute(
     object: &Bound<'_, PyAny>,
@@ -156,11 +163,70 @@ pub(crate) unsafe fn handle_method(
             kwargs.set_item(name, at(nargs + i))?;
         }
     }
-    let overloaded = if overrides(object) { std::slice::from_ref(object) } else { &[] };
-    dispatch(py, &function, &positional, &kwargs, overloaded)
+    dispatch(py, &function, &positional, &kwargs, std::slice::from_ref(object))
 }
 
-/// The protocol proper: modes from the innermost, then the arguments, until one does not say `NotImplemented`.
+/// Offers the call of a method, whose arguments are in a tuple and a dict, to the tensor's class and to modes.
+#[cold]
+pub(crate) fn handle_named(
+    object: &Bound<'_, PyAny>,
+    name: &str,
+    args: &Bound<'_, PyTuple>,
+    kwargs: &Bound<'_, PyDict>,
+) -> Res<Option<*mut ffi::PyObject>> {
+    let function = tensor::TENSOR.bound(object.py()).getattr(name)?;
+    dispatch(object.py(), &function, args, kwargs, std::slice::from_ref(object))
+}
+
+/// Offers the call of a method that Python calls by itself (`__len__`, `__getitem__`) to the classes of `relevant` and to
+/// modes.
+#[cold]
+pub(crate) fn handle_special_method(
+    py: Python<'_>,
+    name: &str,
+    args: &[&Bound<'_, PyAny>],
+    relevant: &[&Bound<'_, PyAny>],
+) -> Res<Option<*mut ffi::PyObject>> {
+    let function = tensor::TENSOR.bound(py).getattr(name)?;
+    dispatch(py, &function, &PyTuple::new(py, args)?, &PyDict::new(py), &overloaded(py, relevant))
+}
+
+/// Offers the call of a hand-written function of the package to the classes of `relevant` and to modes. `kwargs` are
+/// those arguments that are passed by name, without those not given.
+pub(crate) fn handle_function<'py>(
+    py: Python<'py>,
+    name: &str,
+    args: &[&Bound<'py, PyAny>],
+    kwargs: &[(&str, Option<&Bound<'py, PyAny>>)],
+    relevant: &[&Bound<'py, PyAny>],
+) -> Res<Option<Bound<'py, PyAny>>> {
+    if !modes_active() && !relevant.iter().any(|object| overrides(object)) {
+        return Ok(None);
+    }
+    let function = py.import("ptr")?.getattr(name)?;
+    let named = PyDict::new(py);
+    for (name, value) in kwargs {
+        if let Some(value) = value {
+            named.set_item(name, value)?;
+        }
+    }
+    let result = dispatch(py, &function, &PyTuple::new(py, args)?, &named, &overloaded(py, relevant))?;
+    // SAFETY: a new reference.
+    result.map(|object| unsafe { owned(py, object) }).transpose()
+}
+
+/// Those of `relevant` that are to be asked: one per class, subclasses before their bases.
+fn overloaded<'py>(py: Python<'py>, relevant: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+    let mut list = SmallVec::new();
+    for object in relevant.iter().filter(|object| overrides(object)) {
+        insert_overloaded(&mut list, object.as_ptr());
+    }
+    // SAFETY: `relevant` keeps them alive.
+    list.iter().map(|&object| unsafe { borrow(py, object) }.to_owned()).collect()
+}
+
+/// The protocol proper: modes from the innermost, then the arguments, until one does not say `NotImplemented`. Plain tensors
+/// among the arguments are named to modes, and not asked.
 fn dispatch(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
@@ -170,10 +236,12 @@ fn dispatch(
 ) -> Res<Option<*mut ffi::PyObject>> {
     let not_implemented = py.NotImplemented();
     let types = PyTuple::new(py, overloaded.iter().map(|o| o.get_type()))?;
+    let mut refused_by = None;
     if modes_active() {
         if let Some(mode) = MODES.with_borrow_mut(Vec::pop) {
             refresh_active_modes();
             let result = mode.bind(py).call_method1("__torch_function__", (function, &types, args, kwargs));
+            refused_by = Some(mode.clone_ref(py));
             MODES.with_borrow_mut(|modes| modes.push(mode));
             refresh_active_modes();
             let result = result?;
@@ -182,22 +250,50 @@ fn dispatch(
             }
         }
     }
-    if overloaded.is_empty() {
-        return Ok(None);
-    }
-    for object in overloaded {
+    let to_ask: Vec<_> = overloaded.iter().filter(|object| overrides(object)).collect();
+    for object in &to_ask {
         let result = object.getattr("__torch_function__")?.call1((function, &types, args, kwargs))?;
         if !result.is(&not_implemented) {
             return Ok(Some(result.into_ptr()));
         }
     }
-    let name = function.getattr("__qualname__")?;
-    let classes: Vec<String> = types.iter().map(|t| Ok(t.repr()?.to_string())).collect::<Res<_>>()?;
-    let text = format!(
-        "no implementation found for 'torch.{name}' on types that implement __torch_function__: [{}]",
+    if to_ask.is_empty() && refused_by.is_none() {
+        return Ok(None);
+    }
+    Err(all_refused(function, refused_by.as_ref().map(|mode| mode.bind(py)), &to_ask)?.into())
+}
+
+/// The error for a call that everyone who was asked left to the others.
+#[cold]
+fn all_refused(
+    function: &Bound<'_, PyAny>,
+    mode: Option<&Bound<'_, PyAny>>,
+    asked: &[&Bound<'_, PyAny>],
+) -> Res<PyErr> {
+    let classes: Vec<String> =
+        asked.iter().map(|object| Ok(object.get_type().repr()?.to_string())).collect::<Res<_>>()?;
+    let mut text = format!(
+        "no implementation found for 'torch.{}' on types that implement __torch_function__: [{}]",
+        name_of(function)?,
         classes.join(", ")
     );
-    Err(PyTypeError::new_err(text).into())
+    if let Some(mode) = mode {
+        text.push_str(&format!(" nor in mode {}", mode.repr()?));
+    }
+    Ok(PyTypeError::new_err(text))
+}
+
+/// The name of a function behind `torch.`.
+fn name_of(function: &Bound<'_, PyAny>) -> Res<String> {
+    if let Ok(name) = function.getattr("__qualname__") {
+        let module = function.getattr("__module__").and_then(|m| m.extract::<String>()).unwrap_or_default();
+        // Methods have the class in their name.
+        return Ok(match module.strip_prefix("ptr.").filter(|m| !m.starts_with('_')) {
+            Some(module) => format!("{module}.{name}"),
+            None => name.to_string(),
+        });
+    }
+    Ok(function.repr()?.to_string())
 }
 
 /// Runs `body` with the protocol switched off to the given degree.
@@ -279,13 +375,8 @@ fn _handle_torch_function<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: &Bound<'py, PyDict>,
 ) -> Res<Bound<'py, PyAny>> {
-    let mut overloaded = SmallVec::new();
     let relevant = relevant_args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
-    for object in relevant.iter().filter(|o| overrides(o)) {
-        insert_overloaded(&mut overloaded, object.as_ptr());
-    }
-    // SAFETY: `relevant` keeps them alive.
-    let overloaded: Vec<_> = overloaded.iter().map(|&o| unsafe { borrow(py, o) }.to_owned()).collect();
+    let overloaded = overloaded(py, &relevant.iter().collect::<Vec<_>>());
     match dispatch(py, public_api, args, kwargs, &overloaded)? {
         // SAFETY: a new reference.
         Some(result) => unsafe { owned(py, result) },

@@ -48,6 +48,12 @@ impl ArchiveReader {
         }
     }
 
+    /// How many bytes of the file a legacy stream takes; `None` for an archive.
+    #[getter]
+    fn stream_len(&self) -> Option<usize> {
+        self.archive.stream_len()
+    }
+
     /// `"little"` or `"big"`.
     #[getter]
     fn byteorder(&self) -> &'static str {

@@ -163,6 +163,54 @@ impl PyArchiveWriter {
     }
 }
 
+/// A file that replaces the one at its path when it is committed; until then the old one stays.
+#[pyclass(name = "_AtomicFile", module = "ptr._C", frozen, skip_from_py_object)]
+struct PyAtomicFile {
+    file: Mutex<Option<BufWriter<AtomicFile>>>,
+}
+
+const CLOSED: &str = "the file is closed";
+
+#[pymethods]
+impl PyAtomicFile {
+    #[new]
+    fn new(path: PathBuf) -> PyResult<Self> {
+        let file = AtomicFile::create(path).map_err(|e| to_python(&e))?;
+        Ok(PyAtomicFile { file: Mutex::new(Some(BufWriter::new(file))) })
+    }
+
+    /// Writes all of `data`.
+    fn write(&self, data: &[u8]) -> PyResult<usize> {
+        match self.file.lock().as_mut() {
+            Some(file) => {
+                file.write_all(data)?;
+                Ok(data.len())
+            }
+            None => Err(PyRuntimeError::new_err(CLOSED)),
+        }
+    }
+
+    /// Does nothing: what is written counts when it is committed.
+    fn flush(&self) {}
+
+    /// Puts the file in place.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(file) = self.file.lock().take() else { return Err(PyRuntimeError::new_err(CLOSED)) };
+        py.detach(|| {
+            let file = file.into_inner().map_err(|e| SerializeError::io("write the file", e.into_error()))?;
+            file.commit()
+        })
+        .map_err(|e| to_python(&e))
+    }
+
+    /// Gives up: the file that was there stays.
+    fn abandon(&self) {
+        let file = self.file.lock().take();
+        drop(file);
+    }
+}
+
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyAtomicFile>()?;
     module.add_class::<PyArchiveWriter>()
 }

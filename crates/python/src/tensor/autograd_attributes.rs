@@ -3,16 +3,17 @@
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
+use ::ops::at;
 use autograd::{variable, Node};
 use c10::OperatorHold;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyDict};
 
 use super::attributes::{bool_ref, getter, int_ref};
 use super::object::{self, PyTensor};
-use super::{of_self, overridden_getter};
+use super::{dispatch_modes_active, of_self, overridden_getter, overridden_setter};
 use crate::convert::{ivalue, warnings};
 use crate::raw::{borrow, getset, guard, guard_int, token, Res};
 
@@ -37,7 +38,11 @@ getter!(output_nr, "output_nr", |_py, t| int_ref(i64::from(variable::output_nr(t
 getter!(retains_grad, "retains_grad", |_py, t| bool_ref(variable::retains_grad(t)));
 getter!(version, "_version", |_py, t| int_ref(i64::from(t.version()?)));
 getter!(base, "_base", |py, t| ivalue::into_python(py, variable::base(t).into()));
-getter!(data, "data", |_py, t| object::wrap(variable::variable_data(t)?));
+getter!(data, "data", |_py, t| object::wrap(match dispatch_modes_active() {
+    // Modes see that the values are reached past the graph.
+    true => at::detach(t)?,
+    false => variable::variable_data(t)?,
+}));
 getter!(cdata, "_cdata", |_py, t| int_ref(t.as_ptr() as i64));
 getter!(grad_fn, "grad_fn", |py, t| match variable::grad_fn(t)? {
     None => Ok(py.None().into_ptr()),
@@ -75,6 +80,10 @@ unsafe extern "C" fn set_requires_grad(
 ) -> std::ffi::c_int {
     guard_int(|| {
         // SAFETY: CPython calls setters of the type with its instances and a live value or null.
+        if unsafe { overridden_setter(object, "requires_grad", value)? } {
+            return Ok(0);
+        }
+        // SAFETY: CPython calls setters of the type with its instances and a live value or null.
         let tensor = unsafe { of_self(object) };
         let flag = match value.is_null() {
             true => None,
@@ -85,6 +94,10 @@ unsafe extern "C" fn set_requires_grad(
             return Err(PyRuntimeError::new_err("requires_grad must be a bool").into());
         };
         variable::set_requires_grad(tensor, flag)?;
+        if flag {
+            // SAFETY: as above.
+            crate::autograd::register_assigned_hooks(&*unsafe { borrow(token(), object) })?;
+        }
         Ok(0)
     })
 }
@@ -95,6 +108,10 @@ unsafe extern "C" fn set_grad(
     _: *mut c_void,
 ) -> std::ffi::c_int {
     guard_int(|| {
+        // SAFETY: CPython calls setters of the type with its instances and a live value or null.
+        if unsafe { overridden_setter(object, "grad", value)? } {
+            return Ok(0);
+        }
         // SAFETY: CPython calls setters of the type with its instances and a live value or null.
         let tensor = unsafe { of_self(object) };
         // SAFETY: as above.
@@ -125,6 +142,10 @@ unsafe extern "C" fn set_data(
     _: *mut c_void,
 ) -> std::ffi::c_int {
     guard_int(|| {
+        // SAFETY: CPython calls setters of the type with its instances and a live value or null.
+        if unsafe { overridden_setter(object, "data", value)? } {
+            return Ok(0);
+        }
         if value.is_null() {
             return Err(PyRuntimeError::new_err(
                 "Deleting tensor data is not allowed. Delete tensor instead!",
@@ -145,39 +166,83 @@ unsafe extern "C" fn set_data(
     })
 }
 
-/// A getter and a setter for a reference that the object itself holds.
-macro_rules! held_reference {
-    ($get:ident, $set:ident, $field:ident) => {
-        unsafe extern "C" fn $get(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
-            // SAFETY: CPython calls it with a tensor; what it holds is alive.
-            unsafe {
-                let held = (*object.cast::<PyTensor>()).$field;
-                let held = if held.is_null() { ffi::Py_None() } else { held };
-                ffi::Py_INCREF(held);
-                held
-            }
-        }
+/// A getter and a setter for hooks that the object itself holds, and two functions that pass no one by.
+macro_rules! hooks {
+    ($get:ident, $set:ident, $read:ident, $store:ident, $field:ident, $text:literal, $assigned:path) => {
+        getter!($get, $text, |py, t| {
+            // SAFETY: the getter was called with the object of this very tensor.
+            let object = unsafe { borrow(py, t.pyobj().cast()) };
+            Ok($read(&object).map_or_else(|| py.None(), Bound::unbind).into_ptr())
+        });
 
         unsafe extern "C" fn $set(
             object: *mut ffi::PyObject,
             value: *mut ffi::PyObject,
             _: *mut c_void,
         ) -> std::ffi::c_int {
-            // SAFETY: CPython calls it with a tensor and a live value or null; the old reference is given up last.
+            guard_int(|| {
+                // SAFETY: CPython calls it with a tensor and a live value or null.
+                unsafe {
+                    if overridden_setter(object, $text, value)? {
+                        return Ok(0);
+                    }
+                    let py = token();
+                    let object = borrow(py, object);
+                    let value = (!value.is_null()).then(|| borrow(py, value)).filter(|v| !v.is_none());
+                    if let Some(value) = value.as_ref().filter(|v| !v.is_instance_of::<PyDict>()) {
+                        let found = value.get_type().name()?;
+                        let text = format!(concat!($text, " expected to be a dict or None, got {}"), found);
+                        return Err(PyTypeError::new_err(text).into());
+                    }
+                    $store(&object, value.map(|v| v.to_owned()));
+                    $assigned(&object)?;
+                }
+                Ok(0)
+            })
+        }
+
+        /// The dict of hooks in the attribute, as it is.
+        pub(crate) fn $read<'py>(object: &Bound<'py, PyAny>) -> Option<Bound<'py, PyAny>> {
+            object::get(object)?;
+            // SAFETY: a tensor, which holds its hooks.
             unsafe {
-                let value =
-                    if value.is_null() || ffi::Py_IsNone(value) != 0 { std::ptr::null_mut() } else { value };
-                ffi::Py_XINCREF(value);
-                let old = std::mem::replace(&mut (*object.cast::<PyTensor>()).$field, value);
-                object::track(object);
+                Bound::from_borrowed_ptr_or_opt(object.py(), (*object.as_ptr().cast::<PyTensor>()).$field)
+            }
+        }
+
+        /// Stores the dict of hooks in the attribute, without telling the engine.
+        pub(crate) fn $store(object: &Bound<'_, PyAny>, dict: Option<Bound<'_, PyAny>>) {
+            if object::get(object).is_none() {
+                return;
+            }
+            let dict = dict.map_or(std::ptr::null_mut(), Bound::into_ptr);
+            // SAFETY: a tensor; the old reference is given up last.
+            unsafe {
+                let old = std::mem::replace(&mut (*object.as_ptr().cast::<PyTensor>()).$field, dict);
+                object::track(object.as_ptr());
                 ffi::Py_XDECREF(old);
             }
-            0
         }
     };
 }
-held_reference!(backward_hooks, set_backward_hooks, backward_hooks);
-held_reference!(post_accumulate_grad_hooks, set_post_accumulate_grad_hooks, post_accumulate_grad_hooks);
+hooks!(
+    get_backward_hooks,
+    set_backward_hooks,
+    backward_hooks,
+    store_backward_hooks,
+    backward_hooks,
+    "_backward_hooks",
+    crate::autograd::backward_hooks_assigned
+);
+hooks!(
+    get_post_accumulate_grad_hooks,
+    set_post_accumulate_grad_hooks,
+    post_accumulate_grad_hooks,
+    store_post_accumulate_grad_hooks,
+    post_accumulate_grad_hooks,
+    "_post_accumulate_grad_hooks",
+    crate::autograd::post_accumulate_grad_hooks_assigned
+);
 
 /// The table of attributes.
 pub(super) fn table() -> [ffi::PyGetSetDef; 13] {
@@ -193,10 +258,10 @@ pub(super) fn table() -> [ffi::PyGetSetDef; 13] {
         getset(c"_version", version, None),
         getset(c"_base", base, None),
         getset(c"_cdata", cdata, None),
-        getset(c"_backward_hooks", backward_hooks, Some(set_backward_hooks)),
+        getset(c"_backward_hooks", get_backward_hooks, Some(set_backward_hooks)),
         getset(
             c"_post_accumulate_grad_hooks",
-            post_accumulate_grad_hooks,
+            get_post_accumulate_grad_hooks,
             Some(set_post_accumulate_grad_hooks),
         ),
     ]

@@ -2,15 +2,17 @@
 
 use ::ops::at;
 use autograd::variable;
-use c10::{Device, DispatchKey, DispatchKeySet, ScalarType, Tensor, TensorImpl, TensorOptions};
-use pyo3::exceptions::PyTypeError;
+use c10::{Device, DispatchKey, DispatchKeySet, Layout, ScalarType, Tensor, TensorImpl, TensorOptions};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 
 use super::conversions::{self, Target};
 use super::object::{self, TENSOR};
-use crate::convert::{device, dtype, scalar, size};
+use crate::convert::{device, dtype, layout, scalar, size};
+use crate::ops::torch_function;
+use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::{borrow, guard, token, Res};
 
 /// Positional arguments and keyword arguments, as CPython gives them.
@@ -136,6 +138,21 @@ pub(super) unsafe extern "C" fn new(
     })
 }
 
+/// Offers `x.new(…)` to the tensor's class and to modes.
+fn overridden_new(
+    object: &Bound<'_, PyAny>,
+    args: &Bound<'_, PyTuple>,
+    kwargs: Option<&Bound<'_, PyDict>>,
+) -> Res<Option<*mut ffi::PyObject>> {
+    if !torch_function::is_offered(object) {
+        return Ok(None);
+    }
+    let py = object.py();
+    let all = PyTuple::new(py, std::iter::once(object.clone()).chain(args.iter()).collect::<Vec<_>>())?;
+    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    torch_function::handle_named(object, "new", &all, &kwargs)
+}
+
 /// `x.new(…)`: as the constructor, of `x`'s dtype and device.
 pub(super) unsafe extern "C" fn new_like(
     object: *mut ffi::PyObject,
@@ -147,40 +164,73 @@ pub(super) unsafe extern "C" fn new_like(
         unsafe {
             let (py, tensor) = (token(), super::of_self(object));
             let (args, kwargs) = arguments(py, args, kwargs)?;
+            if let Some(result) = overridden_new(&borrow(py, object), &args, kwargs.as_ref())? {
+                return Ok(result);
+            }
             object::wrap(legacy_tensor(py, &args, kwargs.as_ref(), tensor.dtype(), tensor.device())?)
         }
     })
 }
 
-/// Named arguments of the two functions below.
+/// The arguments of one of the two functions below, sorted by parameter.
 struct Named<'py> {
     function: &'static str,
-    args: Bound<'py, PyTuple>,
-    kwargs: Option<Bound<'py, PyDict>>,
+    params: &'static [&'static str],
+    /// As many as there are parameters; `None` where no argument was given.
+    values: Vec<Option<Bound<'py, PyAny>>>,
 }
 
 impl<'py> Named<'py> {
-    /// The argument at a position or of a name; None counts as not given.
-    fn get(&self, position: Option<usize>, name: &str) -> Res<Option<Bound<'py, PyAny>>> {
-        if let Some(value) = position.and_then(|p| self.args.get_item(p).ok()) {
-            return Ok(Some(value).filter(|v| !v.is_none()));
+    /// Sorts the arguments. The first two are required, the first `positional` may be given by position.
+    fn new(
+        function: &'static str,
+        params: &'static [&'static str],
+        positional: usize,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Res<Self> {
+        let raise = |text: String| Err(PyTypeError::new_err(format!("{function}() {text}")).into());
+        if args.len() > positional {
+            return raise(format!(
+                "takes from 2 to {positional} positional arguments but {} were given",
+                args.len()
+            ));
         }
-        match &self.kwargs {
-            Some(kwargs) => Ok(kwargs.get_item(name)?.filter(|v| !v.is_none())),
-            None => Ok(None),
+        let mut values: Vec<_> = args.iter().map(Some).collect();
+        values.resize(params.len(), None);
+        for (name, value) in kwargs.iter().flat_map(|k| k.iter()) {
+            let name = name.extract::<String>()?;
+            match params.iter().position(|param| *param == name) {
+                Some(i) if values[i].is_none() => values[i] = Some(value),
+                Some(_) => return raise(format!("got multiple values for argument '{name}'")),
+                None => return raise(format!("got an unexpected keyword argument '{name}'")),
+            }
         }
+        let missing: Vec<String> =
+            (0..2).filter(|&i| values[i].is_none()).map(|i| format!("\"{}\"", params[i])).collect();
+        if !missing.is_empty() {
+            let names = missing.join(", ");
+            // The plural is PyTorch's.
+            let plural = if missing.len() == 1 { "s" } else { "" };
+            return raise(format!("missing {} required positional argument{plural}: {names}", missing.len()));
+        }
+        Ok(Named { function, params, values })
     }
 
-    fn flag(&self, position: Option<usize>, name: &str) -> Res<bool> {
-        self.get(position, name)?.map_or(Ok(false), |v| Ok(v.is_truthy()?))
+    /// An argument; None counts as not given.
+    fn get(&self, name: &str) -> Option<&Bound<'py, PyAny>> {
+        let at = self.params.iter().position(|param| *param == name)?;
+        self.values[at].as_ref().filter(|value| !value.is_none())
+    }
+
+    fn flag(&self, name: &str) -> Res<bool> {
+        flag(self.function, name, None, self.get(name), false)
     }
 
     /// The first argument, a subclass of the tensor type.
     fn class(&self) -> Res<*mut ffi::PyTypeObject> {
-        let Some(class) = self.get(Some(0), "cls")? else {
-            let text = format!("{}() missing 1 required positional arguments: \"cls\"", self.function);
-            return Err(PyTypeError::new_err(text).into());
-        };
+        let class =
+            self.get("cls").ok_or_else(|| PyTypeError::new_err("cls must be a type (got NoneType)"))?;
         let Ok(type_) = class.cast::<PyType>() else {
             let text = format!("cls must be a type (got {})", class.get_type().name()?);
             return Err(PyTypeError::new_err(text).into());
@@ -188,11 +238,54 @@ impl<'py> Named<'py> {
         let type_ = type_.as_type_ptr();
         // SAFETY: two live types.
         if unsafe { ffi::PyType_IsSubtype(type_, TENSOR.get()) } == 0 {
-            return Err(PyTypeError::new_err("cls must be a subclass of torch.Tensor").into());
+            return Err(PyTypeError::new_err(
+                "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your \
+                 class inherits from Tensor.",
+            )
+            .into());
         }
         Ok(type_)
     }
+
+    /// Refuses what asks for metadata that the class computes, or for keys of its own.
+    fn refuse_custom_metadata(&self, others: &[&str]) -> Res<()> {
+        if let Some(policy) = self.get("dispatch_sizes_strides_policy") {
+            let policy = policy.extract::<String>()?;
+            if !matches!(policy.as_str(), "sizes" | "strides") {
+                return Err(PyValueError::new_err(format!(
+                    "Unknown sizes_strides_policy: {policy}; expected 'strides' or 'sizes'"
+                ))
+                .into());
+            }
+        }
+        let mut refused = others.iter().find(|name| self.get(name).is_some()).copied();
+        for name in ["dispatch_device", "dispatch_layout"] {
+            if self.flag(name)? {
+                refused = Some(name);
+            }
+        }
+        if self.get("dispatch_sizes_strides_policy").is_some() {
+            refused = Some("dispatch_sizes_strides_policy");
+        }
+        match refused {
+            None => Ok(()),
+            Some(name) => {
+                let text = format!("{}(): the argument '{name}' is not supported", self.function);
+                Err(PyNotImplementedError::new_err(text).into())
+            }
+        }
+    }
 }
+
+const SUBCLASS_PARAMS: [&str; 7] = [
+    "cls",
+    "data",
+    "require_grad",
+    "dispatch_sizes_strides_policy",
+    "dispatch_device",
+    "dispatch_layout",
+    "device_for_backend_keys",
+];
 
 /// `_make_subclass(cls, data, require_grad=False)`: a tensor of class `cls` over the data of `data`.
 pub(super) unsafe extern "C" fn make_subclass(
@@ -203,23 +296,46 @@ pub(super) unsafe extern "C" fn make_subclass(
     guard(|| {
         // SAFETY: CPython calls static methods with a tuple, and a dict or null.
         let (args, kwargs) = unsafe { arguments(token(), args, kwargs)? };
-        let named = Named { function: "_make_subclass", args, kwargs };
-        let class = named.class()?;
-        let data = named.get(Some(1), "data")?;
-        let Some(source) = data.as_ref().and_then(|d| object::get(d)) else {
-            return Err(PyTypeError::new_err(
-                "_make_subclass(): argument 'data' (position 2) must be Tensor",
-            )
+        let named = Named::new("_make_subclass", &SUBCLASS_PARAMS, 3, &args, kwargs.as_ref())?;
+        let data = named.get("data");
+        let Some(source) = data.and_then(object::get) else {
+            let found = match data {
+                Some(data) => data.get_type().name()?.to_string(),
+                None => "NoneType".to_owned(),
+            };
+            return Err(PyTypeError::new_err(format!(
+                "_make_subclass(): argument 'data' (position 2) must be Tensor, not {found}"
+            ))
             .into());
         };
+        let class = named.class()?;
+        named.refuse_custom_metadata(&["device_for_backend_keys"])?;
         let tensor = source.shallow_copy_and_detach(source.version_counter())?;
-        if named.flag(Some(2), "require_grad")? {
+        if named.flag("require_grad")? {
             variable::set_requires_grad(&tensor, true)?;
         }
         // SAFETY: checked to be a subclass.
         unsafe { object::wrap_as(class, tensor) }
     })
 }
+
+const WRAPPER_SUBCLASS_PARAMS: [&str; 15] = [
+    "cls",
+    "size",
+    "strides",
+    "storage_offset",
+    "memory_format",
+    "dtype",
+    "layout",
+    "device",
+    "pin_memory",
+    "requires_grad",
+    "dispatch_sizes_strides_policy",
+    "dispatch_device",
+    "dispatch_layout",
+    "_extra_dispatch_keys",
+    "storage_size",
+];
 
 /// `_make_wrapper_subclass(cls, size, …)`: a tensor without memory whose class handles every operator.
 pub(super) unsafe extern "C" fn make_wrapper_subclass(
@@ -230,41 +346,57 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
     guard(|| {
         // SAFETY: CPython calls static methods with a tuple, and a dict or null.
         let (args, kwargs) = unsafe { arguments(token(), args, kwargs)? };
-        let named = Named { function: "_make_wrapper_subclass", args, kwargs };
+        let named =
+            Named::new("_make_wrapper_subclass", &WRAPPER_SUBCLASS_PARAMS, 15, &args, kwargs.as_ref())?;
         let class = named.class()?;
         // SAFETY: a live type.
         if !unsafe { crate::ops::torch_function::has_torch_dispatch(class) } {
-            let text = "_make_wrapper_subclass(): cls must define __torch_dispatch__";
-            return Err(PyTypeError::new_err(text).into());
+            // SAFETY: as above.
+            let name = unsafe { borrow(token(), class.cast()).getattr("__name__")? };
+            return Err(PyTypeError::new_err(format!("{name} must define __torch_dispatch__")).into());
         }
-        let ints = |value: Bound<'_, PyAny>| {
+        let ints = |value: &Bound<'_, PyAny>| {
             value.try_iter()?.map(|v| scalar::to_i64(&v?)).collect::<Res<Vec<i64>>>()
         };
-        let Some(sizes) = named.get(Some(1), "size")? else {
-            let text = "_make_wrapper_subclass() missing 1 required positional arguments: \"size\"";
-            return Err(PyTypeError::new_err(text).into());
+        let Some(sizes) = named.get("size") else {
+            return Err(wrong_type(
+                "_make_wrapper_subclass",
+                "size",
+                Some(2),
+                "tuple of ints",
+                // SAFETY: the singleton is alive.
+                &*unsafe { borrow(token(), ffi::Py_None()) },
+            ));
         };
         let sizes = ints(sizes)?;
-        let strides = match named.get(Some(2), "strides")? {
+        // PyTorch looks at neither the memory format nor `pin_memory`.
+        named.refuse_custom_metadata(&["_extra_dispatch_keys", "storage_size"])?;
+        if let Some(object) = named.get("layout") {
+            if layout::extract_layout(object) != Some(Layout::Strided) {
+                let text = "_make_wrapper_subclass(): only layout=torch.strided is supported";
+                return Err(PyNotImplementedError::new_err(text).into());
+            }
+        }
+        let strides = match named.get("strides") {
             Some(strides) => ints(strides)?,
             None => c10::compute_contiguous_strides(&sizes).to_vec(),
         };
-        let offset = named.get(Some(3), "storage_offset")?.map_or(Ok(0), |v| scalar::to_i64(&v))?;
-        let dtype = match named.get(Some(5), "dtype")? {
-            Some(object) => dtype::extract(&object).ok_or_else(|| {
+        let offset = named.get("storage_offset").map_or(Ok(0), scalar::to_i64)?;
+        let dtype = match named.get("dtype") {
+            Some(object) => dtype::extract(object).ok_or_else(|| {
                 PyTypeError::new_err("_make_wrapper_subclass(): argument 'dtype' must be torch.dtype")
             })?,
             None => c10::get_default_dtype(),
         };
-        let device = match named.get(Some(7), "device")? {
-            Some(object) => device::extract(&object)?,
+        let device = match named.get("device") {
+            Some(object) => device::extract(object)?,
             None => Device::new(c10::DeviceType::CPU, -1),
         };
         let key: DispatchKey = TensorOptions::default().dtype(dtype).device(device).compute_dispatch_key()?;
         let tensor = TensorImpl::new(None, DispatchKeySet::from_key(key), dtype, device);
         let tensor: Tensor = tensor.with_sizes_and_strides(&sizes, &strides, offset)?.into();
         tensor.set_python_dispatch(true);
-        if named.flag(Some(9), "requires_grad")? {
+        if named.flag("requires_grad")? {
             variable::set_requires_grad(&tensor, true)?;
         }
         // SAFETY: checked to be a subclass.
@@ -288,7 +420,14 @@ fn _as_subclass<'py>(tensor: &Bound<'py, PyAny>, cls: &Bound<'py, PyType>) -> Re
     }
 }
 
+/// Whether a tensor has memory, or metadata of memory, of its own.
+#[pyfunction]
+fn _has_storage(tensor: &Bound<'_, PyAny>) -> bool {
+    object::get(tensor).is_some_and(|t| t.has_storage())
+}
+
 /// Adds the functions.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(_has_storage, module)?)?;
     module.add_function(wrap_pyfunction!(_as_subclass, module)?)
 }

@@ -11,7 +11,7 @@ use super::attributes::{bool_ref, device_index, int_ref};
 use super::{construct, conversions, number, object, of_self, overridden_method};
 use crate::convert::{layout, scalar, size};
 use crate::raw::arguments::{flag, wrong_type};
-use crate::raw::{guard, method_fast, method_kw, method_noargs, token, Res};
+use crate::raw::{borrow, guard, method_fast, method_kw, method_noargs, token, Res};
 
 /// Defines a method without arguments. The body sees the interpreter and the tensor.
 macro_rules! metadata_method {
@@ -107,6 +107,11 @@ unsafe extern "C" fn detach_(object: *mut ffi::PyObject, _: *mut ffi::PyObject) 
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
         unsafe {
+            if let Some(result) =
+                overridden_method(object, "detach_", std::ptr::null(), 0, std::ptr::null_mut())?
+            {
+                return Ok(result);
+            }
             variable::detach_(of_self(object))?;
             ffi::Py_INCREF(object);
         }
@@ -159,9 +164,13 @@ method!(is_contiguous, "is_contiguous", ["memory_format"], 1, |_py, t, _object, 
     },
 });
 
-method!(requires_grad_, "requires_grad_", ["requires_grad"], 1, |_py, t, object, [value]| {
+method!(requires_grad_, "requires_grad_", ["requires_grad"], 1, |py, t, object, [value]| {
     let value = flag("requires_grad_", "requires_grad", Some(1), value.as_deref(), true)?;
     variable::set_requires_grad(t, value)?;
+    if value {
+        // SAFETY: a live object.
+        crate::autograd::register_assigned_hooks(&*unsafe { borrow(py, object) })?;
+    }
     // SAFETY: a live object.
     unsafe { ffi::Py_INCREF(object) };
     Ok(object)

@@ -3,12 +3,15 @@
 use c10::{Scalar, ScalarType, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
 use super::object::TENSOR;
-use super::of_self;
+use super::{of_self, overridden_method};
 use crate::convert::scalar;
+use crate::ops::torch_function::{self, handle_special_method, is_offered};
 use crate::ops::SlotOp;
-use crate::raw::{borrow, guard, guard_int, guard_len, owned, token, Res, TypeBuilder};
+use crate::raw::{borrow, guard, guard_int, guard_len, owned, token, Raised, Res, TypeBuilder};
 
 /// A new reference to `NotImplemented`.
 fn not_implemented() -> *mut ffi::PyObject {
@@ -23,6 +26,60 @@ fn not_implemented() -> *mut ffi::PyObject {
 /// The result of an operator; arguments that it does not take leave the other operand its turn.
 fn or_not_implemented(result: Res<Option<*mut ffi::PyObject>>) -> Res<*mut ffi::PyObject> {
     result.map(|r| r.unwrap_or_else(not_implemented))
+}
+
+/// The same where classes or modes may have taken over the call: a `TypeError` is how they refuse it.
+fn or_refused(
+    operands: [&Bound<'_, PyAny>; 2],
+    result: Res<Option<*mut ffi::PyObject>>,
+) -> Res<*mut ffi::PyObject> {
+    let Err(raised) = result else { return or_not_implemented(result) };
+    let py = operands[0].py();
+    let error = raised.fetch(py);
+    if error.is_instance_of::<PyTypeError>(py) && operands.into_iter().any(is_offered) {
+        return Ok(not_implemented());
+    }
+    Err(error.into())
+}
+
+/// The operators that subclasses and modes see by the name of Python's method instead of the operator's.
+#[derive(Clone, Copy)]
+struct Special {
+    /// With the tensor on the left (`__and__`); empty if there is none.
+    left: &'static str,
+    /// With the tensor on the right (`__rsub__`); empty if there is none.
+    right: &'static str,
+}
+
+impl Special {
+    const NONE: Special = Special { left: "", right: "" };
+
+    /// Offers the call `a op b` if there is such a name. The method's own operand comes first.
+    #[inline(always)]
+    fn offer(
+        self,
+        left_is_tensor: bool,
+        a: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+    ) -> Res<Option<*mut ffi::PyObject>> {
+        let (name, own, other) = if left_is_tensor { (self.left, a, b) } else { (self.right, b, a) };
+        if name.is_empty() || !(is_offered(own) || torch_function::overrides(other)) {
+            return Ok(None);
+        }
+        or_refused([own, other], handle_special_method(own.py(), name, &[own, other], &[own, other]))
+            .map(Some)
+    }
+}
+
+/// Offers the call of a method with no arguments to the tensor's class and to modes.
+///
+/// # Safety
+///
+/// CPython called with `object`, an instance of the type.
+#[inline(always)]
+unsafe fn overridden(object: *mut ffi::PyObject, name: &str) -> Res<Option<*mut ffi::PyObject>> {
+    // SAFETY: as the caller says.
+    unsafe { overridden_method(object, name, std::ptr::null(), 0, std::ptr::null_mut()) }
 }
 
 /// How an operator is called when the tensor is on the right.
@@ -40,31 +97,34 @@ unsafe fn binary(
     b: *mut ffi::PyObject,
     op: &SlotOp,
     reflected: &Reflected,
+    special: Special,
 ) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls binary slots with live operands, one of them an instance of the type.
-        let (py, left) = unsafe {
+        let (py, left, right) = unsafe {
             let py = token();
-            (py, borrow(py, a))
+            (py, borrow(py, a), borrow(py, b))
         };
-        if TENSOR.is_instance(&left) {
-            return or_not_implemented(op.call_method(&left, &[b]));
+        let left_is_tensor = TENSOR.is_instance(&left);
+        if let Some(result) = special.offer(left_is_tensor, &left, &right)? {
+            return Ok(result);
         }
-        match reflected {
-            // SAFETY: as above.
-            Reflected::Method(op) => or_not_implemented(op.call_method(&*unsafe { borrow(py, b) }, &[a])),
-            Reflected::Function(op) => or_not_implemented(op.call_function(py, &[a, b])),
-            Reflected::Swapped(op) => or_not_implemented(op.call_function(py, &[b, a])),
-        }
+        let result = match (left_is_tensor, reflected) {
+            (true, _) => op.call_method(&left, &[b]),
+            (false, Reflected::Method(op)) => op.call_method(&right, &[a]),
+            (false, Reflected::Function(op)) => op.call_function(py, &[a, b]),
+            (false, Reflected::Swapped(op)) => op.call_function(py, &[b, a]),
+        };
+        or_refused([&left, &right], result)
     })
 }
 
 macro_rules! binary_slots {
-    ($($slot:ident = $op:ident($name:literal), $reflected:expr;)*) => {$(
+    ($($slot:ident = $op:ident($name:literal), $reflected:expr, [$left:literal, $right:literal];)*) => {$(
         static $op: SlotOp = SlotOp::method($name);
         unsafe extern "C" fn $slot(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
             // SAFETY: passed on from CPython.
-            unsafe { binary(a, b, &$op, &$reflected) }
+            unsafe { binary(a, b, &$op, &$reflected, Special { left: $left, right: $right }) }
         }
     )*};
 }
@@ -79,22 +139,22 @@ static RIGHT_SHIFT_FUNCTION: SlotOp = SlotOp::function("bitwise_right_shift");
 static RECIPROCAL: SlotOp = SlotOp::method("reciprocal");
 
 binary_slots! {
-    add = ADD("add"), Reflected::Method(&ADD);
-    subtract = SUB("sub"), Reflected::Swapped(&RSUB);
-    multiply = MUL("mul"), Reflected::Method(&MUL);
-    floor_divide = FLOOR_DIVIDE("floor_divide"), Reflected::Function(&FLOOR_DIVIDE_FUNCTION);
-    remainder = REMAINDER("remainder"), Reflected::Function(&REMAINDER_FUNCTION);
-    matrix_multiply = MATMUL("matmul"), Reflected::Function(&MATMUL_FUNCTION);
-    and = AND("bitwise_and"), Reflected::Method(&AND);
-    or = OR("bitwise_or"), Reflected::Method(&OR);
-    xor = XOR("bitwise_xor"), Reflected::Method(&XOR);
-    left_shift = LEFT_SHIFT("bitwise_left_shift"), Reflected::Function(&LEFT_SHIFT_FUNCTION);
-    right_shift = RIGHT_SHIFT("bitwise_right_shift"), Reflected::Function(&RIGHT_SHIFT_FUNCTION);
+    add = ADD("add"), Reflected::Method(&ADD), ["", ""];
+    subtract = SUB("sub"), Reflected::Swapped(&RSUB), ["", "__rsub__"];
+    multiply = MUL("mul"), Reflected::Method(&MUL), ["", ""];
+    floor_divide = FLOOR_DIVIDE("floor_divide"), Reflected::Function(&FLOOR_DIVIDE_FUNCTION), ["__floordiv__", "__rfloordiv__"];
+    remainder = REMAINDER("remainder"), Reflected::Function(&REMAINDER_FUNCTION), ["", "__rmod__"];
+    matrix_multiply = MATMUL("matmul"), Reflected::Function(&MATMUL_FUNCTION), ["", "__rmatmul__"];
+    and = AND("bitwise_and"), Reflected::Method(&AND), ["__and__", ""];
+    or = OR("bitwise_or"), Reflected::Method(&OR), ["__or__", ""];
+    xor = XOR("bitwise_xor"), Reflected::Method(&XOR), ["__xor__", ""];
+    left_shift = LEFT_SHIFT("bitwise_left_shift"), Reflected::Function(&LEFT_SHIFT_FUNCTION), ["__lshift__", "__rlshift__"];
+    right_shift = RIGHT_SHIFT("bitwise_right_shift"), Reflected::Function(&RIGHT_SHIFT_FUNCTION), ["__rshift__", "__rrshift__"];
 }
 
 static DIV: SlotOp = SlotOp::method("div");
 
-/// `1 / x` is `x.reciprocal() * 1`, as in PyTorch.
+/// `1 / x` is `x.reciprocal() * 1`, as in PyTorch, whatever stands for the 1: for an array that is NumPy's product.
 unsafe extern "C" fn true_divide(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls binary slots with live operands, one of them an instance of the type.
@@ -103,15 +163,23 @@ unsafe extern "C" fn true_divide(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -
             (py, borrow(py, a), borrow(py, b))
         };
         if TENSOR.is_instance(&left) {
-            return or_not_implemented(DIV.call_method(&left, &[b]));
+            return or_refused([&left, &right], DIV.call_method(&left, &[b]));
         }
-        if scalar::number_kind(&left).is_none() {
-            return Ok(not_implemented());
+        let special = Special { left: "", right: "__rdiv__" };
+        if let Some(result) = special.offer(false, &left, &right)? {
+            return Ok(result);
         }
         let reciprocal = RECIPROCAL.call_method_or_raise(&right, &[])?;
         // SAFETY: a new reference.
         let reciprocal = unsafe { owned(py, reciprocal)? };
-        or_not_implemented(MUL.call_method(&reciprocal, &[a]))
+        if let Some(result) = MUL.call_method(&reciprocal, &[a])? {
+            return Ok(result);
+        }
+        match reciprocal.mul(left) {
+            Ok(result) => Ok(result.into_ptr()),
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => Ok(not_implemented()),
+            Err(error) => Err(error.into()),
+        }
     })
 }
 
@@ -128,7 +196,7 @@ unsafe extern "C" fn power(
         if ffi::Py_IsNone(modulus) == 0 {
             return not_implemented();
         }
-        binary(a, b, &POW, &Reflected::Function(&POW_FUNCTION))
+        binary(a, b, &POW, &Reflected::Function(&POW_FUNCTION), Special { left: "", right: "__rpow__" })
     }
 }
 
@@ -138,31 +206,50 @@ unsafe extern "C" fn inplace_power(
     _: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with live operands, the first an instance of the type.
-    guard(|| or_not_implemented(POW_.call_method(&*unsafe { borrow(token(), a) }, &[b])))
+    unsafe { inplace(a, b, &POW_, Special::NONE) }
+}
+
+/// # Safety
+///
+/// CPython called an in-place slot with live operands, the first an instance of the type.
+unsafe fn inplace(
+    a: *mut ffi::PyObject,
+    b: *mut ffi::PyObject,
+    op: &SlotOp,
+    special: Special,
+) -> *mut ffi::PyObject {
+    guard(|| {
+        // SAFETY: as the caller says.
+        let (left, right) = unsafe { (borrow(token(), a), borrow(token(), b)) };
+        match special.offer(true, &left, &right)? {
+            Some(result) => Ok(result),
+            None => or_refused([&left, &right], op.call_method(&left, &[b])),
+        }
+    })
 }
 
 macro_rules! inplace_slots {
-    ($($slot:ident = $op:ident($name:literal);)*) => {$(
+    ($($slot:ident = $op:ident($name:literal), $special:literal;)*) => {$(
         static $op: SlotOp = SlotOp::method($name);
         unsafe extern "C" fn $slot(a: *mut ffi::PyObject, b: *mut ffi::PyObject) -> *mut ffi::PyObject {
-            // SAFETY: CPython calls it with live operands, the first an instance of the type.
-            guard(|| or_not_implemented($op.call_method(&*unsafe { borrow(token(), a) }, &[b])))
+            // SAFETY: passed on from CPython.
+            unsafe { inplace(a, b, &$op, Special { left: $special, right: "" }) }
         }
     )*};
 }
 
 inplace_slots! {
-    inplace_add = ADD_("add_");
-    inplace_subtract = SUB_("sub_");
-    inplace_multiply = MUL_("mul_");
-    inplace_true_divide = DIV_("div_");
-    inplace_floor_divide = FLOOR_DIVIDE_("floor_divide_");
-    inplace_remainder = REMAINDER_("remainder_");
-    inplace_and = AND_("bitwise_and_");
-    inplace_or = OR_("bitwise_or_");
-    inplace_xor = XOR_("bitwise_xor_");
-    inplace_left_shift = LEFT_SHIFT_("bitwise_left_shift_");
-    inplace_right_shift = RIGHT_SHIFT_("bitwise_right_shift_");
+    inplace_add = ADD_("add_"), "";
+    inplace_subtract = SUB_("sub_"), "";
+    inplace_multiply = MUL_("mul_"), "";
+    inplace_true_divide = DIV_("div_"), "";
+    inplace_floor_divide = FLOOR_DIVIDE_("floor_divide_"), "";
+    inplace_remainder = REMAINDER_("remainder_"), "";
+    inplace_and = AND_("bitwise_and_"), "__iand__";
+    inplace_or = OR_("bitwise_or_"), "__ior__";
+    inplace_xor = XOR_("bitwise_xor_"), "__ixor__";
+    inplace_left_shift = LEFT_SHIFT_("bitwise_left_shift_"), "__ilshift__";
+    inplace_right_shift = RIGHT_SHIFT_("bitwise_right_shift_"), "__irshift__";
 }
 
 macro_rules! unary_slots {
@@ -187,6 +274,10 @@ unsafe extern "C" fn invert(a: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
         let (tensor, object) = unsafe { (of_self(a), borrow(token(), a)) };
+        // SAFETY: as above.
+        if let Some(result) = unsafe { overridden(a, "__invert__")? } {
+            return Ok(result);
+        }
         if !tensor.dtype().is_integral(true) {
             let text = "~ (operator.invert) is only implemented on integer and Boolean-type tensors";
             return Err(PyTypeError::new_err(text).into());
@@ -207,16 +298,45 @@ unsafe extern "C" fn richcompare(
     b: *mut ffi::PyObject,
     op: std::ffi::c_int,
 ) -> *mut ffi::PyObject {
-    let op = match op {
-        ffi::Py_EQ => &EQ,
-        ffi::Py_NE => &NE,
-        ffi::Py_LT => &LT,
-        ffi::Py_LE => &LE,
-        ffi::Py_GT => &GT,
-        _ => &GE,
-    };
-    // SAFETY: CPython calls it with an instance of the type first.
-    guard(|| or_not_implemented(op.call_method(&*unsafe { borrow(token(), a) }, &[b])))
+    guard(|| {
+        // SAFETY: CPython calls it with live operands, the first an instance of the type.
+        let (left, right) = unsafe { (borrow(token(), a), borrow(token(), b)) };
+        let op = match op {
+            ffi::Py_EQ => return equal(&left, &right),
+            ffi::Py_NE => &NE,
+            ffi::Py_LT => &LT,
+            ffi::Py_LE => &LE,
+            ffi::Py_GT => &GT,
+            _ => &GE,
+        };
+        or_refused([&left, &right], op.call_method(&left, &[b]))
+    })
+}
+
+/// `x == other`, which alone among the comparisons takes NumPy's arrays, as PyTorch's does.
+fn equal(left: &Bound<'_, PyAny>, right: &Bound<'_, PyAny>) -> Res<*mut ffi::PyObject> {
+    let special = Special { left: "__eq__", right: "" };
+    if let Some(result) = special.offer(true, left, right)? {
+        return Ok(result);
+    }
+    if !crate::data::is_array(right) {
+        return or_refused([left, right], EQ.call_method(left, &[right.as_ptr()]));
+    }
+    match crate::data::from_array(right).and_then(super::wrap) {
+        Ok(array) => {
+            // SAFETY: a new reference.
+            let array = unsafe { owned(left.py(), array)? };
+            or_not_implemented(EQ.call_method(left, &[array.as_ptr()]))
+        }
+        Err(raised) => {
+            let error = raised.fetch(left.py());
+            match error.is_instance_of::<PyTypeError>(left.py()) {
+                // Of a dtype that no tensor has.
+                true => Ok(not_implemented()),
+                false => Err(error.into()),
+            }
+        }
+    }
 }
 
 /// Identity, since equality is elementwise.
@@ -234,10 +354,30 @@ fn only_value(tensor: &Tensor) -> Res<Scalar> {
     super::item(tensor)
 }
 
+/// The error for what a `__torch_function__` returned for a method that Python wants something else of.
+#[cold]
+fn wrong_result(method: &str, expected: &str, result: &Bound<'_, PyAny>) -> Raised {
+    match result.get_type().name() {
+        Ok(found) => {
+            PyTypeError::new_err(format!("{method} should return {expected}, returned {found}")).into()
+        }
+        Err(error) => error.into(),
+    }
+}
+
 unsafe extern "C" fn truth(object: *mut ffi::PyObject) -> std::ffi::c_int {
     guard_int(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let tensor = unsafe { of_self(object) };
+        let tensor = unsafe {
+            if let Some(result) = overridden(object, "__bool__")? {
+                let result = owned(token(), result)?;
+                return match result.cast::<PyBool>() {
+                    Ok(value) => Ok(value.is_true().into()),
+                    Err(_) => Err(wrong_result("__bool__", "bool", &result)),
+                };
+            }
+            of_self(object)
+        };
         match tensor.numel()? {
             1 => {}
             0 => {
@@ -262,7 +402,12 @@ unsafe extern "C" fn truth(object: *mut ffi::PyObject) -> std::ffi::c_int {
 unsafe extern "C" fn to_int(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let (py, tensor) = unsafe { (token(), of_self(object)) };
+        let (py, tensor) = unsafe {
+            if let Some(result) = overridden(object, "__int__")? {
+                return Ok(result);
+            }
+            (token(), of_self(object))
+        };
         let value = only_value(tensor)?;
         match value {
             // Python's own conversion raises for nan and inf, and has no upper limit.
@@ -279,7 +424,12 @@ unsafe extern "C" fn to_int(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
 unsafe extern "C" fn to_float(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let tensor = unsafe { of_self(object) };
+        let tensor = unsafe {
+            if let Some(result) = overridden(object, "__float__")? {
+                return Ok(result);
+            }
+            of_self(object)
+        };
         let value = only_value(tensor)?.to_f64()?;
         // SAFETY: a new reference.
         Ok(unsafe { ffi::PyFloat_FromDouble(value) })
@@ -289,7 +439,12 @@ unsafe extern "C" fn to_float(object: *mut ffi::PyObject) -> *mut ffi::PyObject 
 unsafe extern "C" fn to_index(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let (py, tensor) = unsafe { (token(), of_self(object)) };
+        let (py, tensor) = unsafe {
+            if let Some(result) = overridden(object, "__index__")? {
+                return Ok(result);
+            }
+            (token(), of_self(object))
+        };
         if tensor.numel()? != 1 || !tensor.dtype().is_integral(true) {
             let text = "only integer tensors of a single element can be converted to an index";
             return Err(PyTypeError::new_err(text).into());
@@ -309,7 +464,12 @@ pub(super) unsafe extern "C" fn to_complex(
 ) -> *mut ffi::PyObject {
     guard(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let (py, tensor) = unsafe { (token(), of_self(object)) };
+        let (py, tensor) = unsafe {
+            if let Some(result) = overridden(object, "__complex__")? {
+                return Ok(result);
+            }
+            (token(), of_self(object))
+        };
         Ok(scalar::complex_to_python(py, only_value(tensor)?.to_complex()?).into_ptr())
     })
 }
@@ -317,7 +477,17 @@ pub(super) unsafe extern "C" fn to_complex(
 unsafe extern "C" fn length(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
     guard_len(|| {
         // SAFETY: CPython calls it with an instance of the type.
-        let tensor = unsafe { of_self(object) };
+        let tensor = unsafe {
+            if let Some(result) = overridden(object, "__len__")? {
+                let result = owned(token(), result)?;
+                return match result.extract::<isize>() {
+                    Ok(len) if len >= 0 => Ok(len),
+                    Ok(_) => Err(PyValueError::new_err("__len__() should return >= 0").into()),
+                    Err(_) => Err(wrong_result("__len__", "an integer", &result)),
+                };
+            }
+            of_self(object)
+        };
         if tensor.dim() == 0 {
             return Err(PyTypeError::new_err("len() of a 0-d tensor").into());
         }

@@ -1,16 +1,20 @@
 //! Single elements: `item()`, and reading an element of any dtype from memory.
 
 use ::ops::at;
-use c10::{Complex, Element, Error, ErrorKind, Result, Scalar, ScalarType, Tensor};
+use c10::{
+    Complex, DispatchKey, Element, Error, ErrorKind, ExcludeDispatchKeyGuard, Result, Scalar, ScalarType,
+    Tensor,
+};
 
 use crate::raw::Res;
 
 /// The value of a tensor with one element.
 #[inline]
 pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
-    // The usual case needs no dispatch: a plain tensor on the host.
+    // The usual case needs no dispatch: a plain tensor on the host, and no mode that wants to see the value leave.
     if tensor.is_cpu()
-        && !tensor.key_set().has(c10::DispatchKey::Python)
+        && !dispatch_modes_active()
+        && !tensor.key_set().has(DispatchKey::Python)
         && !tensor.is_conj()
         && !tensor.is_neg()
     {
@@ -30,6 +34,28 @@ pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
         return Err(Error::runtime("Tensor.item() cannot be called on meta tensors").into());
     }
     Ok(at::item(tensor)?)
+}
+
+/// [`item`] for what happens below `__torch_dispatch__` modes: values that become part of new tensors.
+pub(crate) fn item_below_modes(tensor: &Tensor) -> Res<Scalar> {
+    let _guard = dispatch_modes_active().then(|| ExcludeDispatchKeyGuard::new(DispatchKey::Python));
+    item(tensor)
+}
+
+/// Whether `__torch_dispatch__` modes see the operators of this thread.
+#[inline]
+pub(crate) fn dispatch_modes_active() -> bool {
+    let keys = c10::tls_local_dispatch_key_set();
+    keys.included.has(DispatchKey::Python) && !keys.excluded.has(DispatchKey::Python)
+}
+
+/// Shows a tensor that has just been made from Python data to modes, which may put another in its place.
+#[inline]
+pub(crate) fn lift_fresh(tensor: Tensor) -> Result<Tensor> {
+    match dispatch_modes_active() {
+        true => at::lift_fresh(&tensor),
+        false => Ok(tensor),
+    }
 }
 
 #[cold]

@@ -25,6 +25,7 @@ pub(crate) struct StreamFile {
     pickle: Range<usize>,
     keys: Vec<String>,
     storages: HashMap<String, Range<usize>>,
+    end: usize,
 }
 
 /// Whether `bytes` start with the magic number of the stream format.
@@ -90,7 +91,12 @@ impl StreamFile {
             }
             keys.push(key.to_owned());
         }
-        Ok(StreamFile { bytes, pickle, keys, storages })
+        Ok(StreamFile { bytes, pickle, keys, storages, end: position })
+    }
+
+    /// Where the last part ends: another stream may follow.
+    pub(crate) fn end(&self) -> usize {
+        self.end
     }
 
     /// The pickle of the value.
@@ -193,6 +199,13 @@ mod tests {
         let value = Unpickler::new().load(&stream.pickle().unwrap()).unwrap();
         let tensor = value.dict_get(value.root(), "a").unwrap();
         assert_eq!(value.tensor_record(tensor).unwrap().unwrap().size, [2]);
+    }
+
+    #[test]
+    fn what_follows_is_left_alone() {
+        let nbytes = file().len();
+        let stream = open([file(), file()].concat()).unwrap();
+        assert_eq!((stream.end(), stream.keys().len()), (nbytes, 1));
     }
 
     #[test]

@@ -108,7 +108,7 @@ impl GlobalPolicy {
     }
 
     /// The global to record for `module.name` of a file, or why it is refused. Our own package name stands for
-    /// `torch` where the result is on the list.
+    /// `torch`: what both have has the same name in both.
     pub(crate) fn resolve<'a>(
         &self,
         module: &'a str,
@@ -119,7 +119,8 @@ impl GlobalPolicy {
         if let Some(rest) = module.strip_prefix("ptr") {
             if rest.is_empty() || rest.starts_with('.') {
                 let spelled = format!("torch{rest}");
-                if is_allowed(&spelled, name) {
+                if self.any || is_allowed(&spelled, name) || self.extra.contains(&format!("{spelled}.{name}"))
+                {
                     return Ok((Cow::Owned(spelled), name));
                 }
             }
@@ -190,6 +191,12 @@ mod tests {
         let (module, name) = policy.resolve("ptr._utils", "_rebuild_tensor_v2").unwrap();
         assert_eq!((&*module, name), ("torch._utils", "_rebuild_tensor_v2"));
         assert!(policy.resolve("ptrx", "Size").is_err());
+        assert!(policy.resolve("ptr.nn.modules.linear", "Linear").is_err());
+        let allowed = policy.allow("torch.nn.modules.linear.Linear");
+        for policy in [allowed, GlobalPolicy::any()] {
+            let (module, name) = policy.resolve("ptr.nn.modules.linear", "Linear").unwrap();
+            assert_eq!((&*module, name), ("torch.nn.modules.linear", "Linear"));
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ from ptr.nn.modules._global_hooks import (
     _HookTable,
     _WrappedHook,
 )
-from ptr.utils.hooks import BackwardHook, RemovableHandle
+from ptr.utils.hooks import BackwardHook, RemovableHandle, register_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,8 @@ class HookedCalls:
     _forward_hooks_with_kwargs = _HookTable()
     _forward_hooks_always_called = _HookTable()
     _forward_pre_hooks_with_kwargs = _HookTable()
-    # True on an instance once one of its call tables exists, on the class once a global call hook was registered.
+    # True on an instance once one of its call tables exists, on the class once a global call hook was registered. The flag
+    # also stands for a `_call_impl` that the instance has of its own.
     _hooked: bool = False
 
     forward: Callable[..., Any] = _forward_unimplemented
@@ -59,8 +60,20 @@ class HookedCalls:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
-    __call__: Callable[..., Any] = _call_impl
-    _wrapped_call_impl = _call_impl
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # As `_call_impl`, without the second call that asking for it would be.
+        if self._hooked:
+            return self._call_impl(*args, **kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call_impl(*args, **kwargs)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls._call_impl is not HookedCalls._call_impl and cls.__call__ is HookedCalls.__call__:
+            # A class that overrides how its modules are called.
+            cls.__call__ = HookedCalls._wrapped_call_impl  # type: ignore[method-assign]
 
     def _call_with_hooks(self, args: Any, kwargs: dict[str, Any]) -> Any:
         if not (
@@ -184,7 +197,7 @@ class HookedCalls:
         Returns:
             a handle whose ``remove()`` takes the hook out again.
         """
-        return _register(self._backward_pre_hooks, hook, prepend)
+        return register_hook(self._backward_pre_hooks, hook, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Register a backward hook of the old kind.
@@ -192,7 +205,7 @@ class HookedCalls:
         Deprecated: it sees the gradients of the module's last operation only. Use :meth:`register_full_backward_hook`.
         """
         self._claim_backward_hooks(full=False)
-        return _register(self._backward_hooks, hook)
+        return register_hook(self._backward_hooks, hook)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Register ``hook(module, grad_input, grad_output) -> None or tuple``, run when the gradients of the inputs
@@ -209,7 +222,7 @@ class HookedCalls:
             RuntimeError: the module has backward hooks of the old kind.
         """
         self._claim_backward_hooks(full=True)
-        return _register(self._backward_hooks, hook, prepend)
+        return register_hook(self._backward_hooks, hook, prepend)
 
     def _claim_backward_hooks(self, full: bool) -> None:
         if self._is_full_backward_hook is (not full):
@@ -232,7 +245,7 @@ class HookedCalls:
         Returns:
             a handle whose ``remove()`` takes the hook out again.
         """
-        handle = _register(self._forward_pre_hooks, hook, prepend, [self._forward_pre_hooks_with_kwargs])
+        handle = register_hook(self._forward_pre_hooks, hook, prepend, [self._forward_pre_hooks_with_kwargs])
         if with_kwargs:
             self._forward_pre_hooks_with_kwargs[handle.id] = True
         return handle
@@ -252,20 +265,12 @@ class HookedCalls:
             a handle whose ``remove()`` takes the hook out again.
         """
         extras = [self._forward_hooks_with_kwargs, self._forward_hooks_always_called]
-        handle = _register(self._forward_hooks, hook, prepend, extras)
+        handle = register_hook(self._forward_hooks, hook, prepend, extras)
         if with_kwargs:
             self._forward_hooks_with_kwargs[handle.id] = True
         if always_call:
             self._forward_hooks_always_called[handle.id] = True
         return handle
-
-
-def _register(table: Any, hook: Any, prepend: bool = False, extra_dict: Any = None) -> RemovableHandle:
-    handle = RemovableHandle(table, extra_dict=extra_dict)
-    table[handle.id] = hook
-    if prepend:
-        table.move_to_end(handle.id, last=False)
-    return handle
 
 
 def _warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:

@@ -6,7 +6,7 @@ import functools
 import weakref
 from collections import OrderedDict
 
-from ptr.utils.hooks import RemovableHandle
+from ptr.utils.hooks import RemovableHandle, register_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,12 +85,6 @@ class _WrappedHook:
             self.module = weakref.ref(state["module"])
 
 
-def _add(table: OrderedDict[int, Any], hook: Callable[..., Any], extra_dict: Any = None) -> RemovableHandle:
-    handle = RemovableHandle(table, extra_dict=extra_dict)
-    table[handle.id] = hook
-    return handle
-
-
 def _calls_are_hooked() -> None:
     # Every module inherits the flag; from here on all calls look at the tables.
     from ptr.nn.modules.module import Module
@@ -104,7 +98,7 @@ def register_module_buffer_registration_hook(hook: Callable[..., Any]) -> Remova
     Returns:
         a handle whose ``remove()`` takes the hook out again.
     """
-    return _add(_global_buffer_registration_hooks, hook)
+    return register_hook(_global_buffer_registration_hooks, hook)
 
 
 def register_module_module_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -113,7 +107,7 @@ def register_module_module_registration_hook(hook: Callable[..., Any]) -> Remova
     Returns:
         a handle whose ``remove()`` takes the hook out again.
     """
-    return _add(_global_module_registration_hooks, hook)
+    return register_hook(_global_module_registration_hooks, hook)
 
 
 def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -122,7 +116,7 @@ def register_module_parameter_registration_hook(hook: Callable[..., Any]) -> Rem
     Returns:
         a handle whose ``remove()`` takes the hook out again.
     """
-    return _add(_global_parameter_registration_hooks, hook)
+    return register_hook(_global_parameter_registration_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -134,7 +128,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
         a handle whose ``remove()`` takes the hook out again.
     """
     _calls_are_hooked()
-    return _add(_global_forward_pre_hooks, hook)
+    return register_hook(_global_forward_pre_hooks, hook)
 
 
 def register_module_forward_hook(
@@ -151,7 +145,11 @@ def register_module_forward_hook(
         a handle whose ``remove()`` takes the hook out again.
     """
     _calls_are_hooked()
-    handle = _add(_global_forward_hooks, hook, [_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called])
+    handle = register_hook(
+        _global_forward_hooks,
+        hook,
+        extra_dict=[_global_forward_hooks_with_kwargs, _global_forward_hooks_always_called],
+    )
     if with_kwargs:
         _global_forward_hooks_with_kwargs[handle.id] = True
     if always_call:
@@ -177,18 +175,18 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     :func:`register_module_full_backward_hook`.
     """
     _claim_backward_hooks(full=False)
-    return _add(_global_backward_hooks, hook)
+    return register_hook(_global_backward_hooks, hook)
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Register ``hook(module, grad_output) -> None or tuple`` for every module, as
     :meth:`~ptr.nn.Module.register_full_backward_pre_hook` does for one."""
     _calls_are_hooked()
-    return _add(_global_backward_pre_hooks, hook)
+    return register_hook(_global_backward_pre_hooks, hook)
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Register ``hook(module, grad_input, grad_output) -> None or tuple`` for every module, as
     :meth:`~ptr.nn.Module.register_full_backward_hook` does for one."""
     _claim_backward_hooks(full=True)
-    return _add(_global_backward_hooks, hook)
+    return register_hook(_global_backward_hooks, hook)

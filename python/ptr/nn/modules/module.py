@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from collections import OrderedDict
 
 import ptr as torch
 from ptr._utils import typename
-from ptr.nn.modules._calls import HookedCalls, _register
+from ptr.nn.modules._calls import HookedCalls
 from ptr.nn.modules._global_hooks import (
     _global_buffer_registration_hooks,
     _global_module_registration_hooks,
@@ -30,7 +31,7 @@ from ptr.nn.modules._state_dict import (
     state_dict,
 )
 from ptr.nn.parameter import Buffer, Parameter
-from ptr.utils.hooks import RemovableHandle
+from ptr.utils.hooks import RemovableHandle, register_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -287,6 +288,8 @@ class Module(HookedCalls):
                 self._set_buffer(name, value, known)
             else:
                 super().__setattr__(name, value)
+                if name in _CALL_ATTRIBUTES:
+                    attributes["_hooked"] = True
 
     def _set_buffer(self, name: str, value: Any, known: bool) -> None:
         if value is not None and not (isinstance(value, Tensor) or hasattr(value, "__torch_function__")):
@@ -323,6 +326,11 @@ class Module(HookedCalls):
         keys = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(key for key in keys if not key[0].isdigit())
 
+    def __getstate__(self) -> dict[str, Any]:
+        # PyTorch, which reads the pickles too, wants every table there.
+        state = {"_is_full_backward_hook": None, **{name: OrderedDict() for name in _hook_tables}}
+        return state | self.__dict__
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
         attributes.update(state)
@@ -334,6 +342,8 @@ class Module(HookedCalls):
                     del attributes[name]
                 elif table.seen_by_call:
                     attributes["_hooked"] = True
+        if "_call_impl" in attributes:
+            attributes["_hooked"] = True
 
     # --- state dicts (in _state_dict.py) ------------------------------------------------------------------------------
 
@@ -357,20 +367,20 @@ class Module(HookedCalls):
                 "Cannot register the same function as the state dict post hook that was previously registered via "
                 "register_state_dict_post_hook"
             )
-        return _register(self._state_dict_hooks, hook)
+        return register_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Register ``hook(module, state_dict, prefix, local_metadata) -> None``, run after :meth:`state_dict`; it may
         change the dictionary in place."""
         hook._from_public_api = True
-        return _register(self._state_dict_hooks, hook)
+        return register_hook(self._state_dict_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
         """Register ``hook(module, prefix, keep_vars) -> None``, run before :meth:`state_dict`."""
-        return _register(self._state_dict_pre_hooks, hook)
+        return register_hook(self._state_dict_pre_hooks, hook)
 
     def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> RemovableHandle:
-        return _register(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
+        return register_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> RemovableHandle:
         """Register ``hook(module, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
@@ -380,7 +390,7 @@ class Module(HookedCalls):
     def register_load_state_dict_post_hook(self, hook: Any) -> RemovableHandle:
         """Register ``hook(module, incompatible_keys) -> None``, run after the module and its children were loaded; it
         may change the two lists in place."""
-        return _register(self._load_state_dict_post_hooks, hook)
+        return register_hook(self._load_state_dict_post_hooks, hook)
 
     # --- walks ------------------------------------------------------------------------------------------------------
 
@@ -712,6 +722,10 @@ class Module(HookedCalls):
 _hook_tables = {
     name: table for cls in (HookedCalls, Module) for name, table in vars(cls).items() if isinstance(table, _HookTable)
 }
+
+
+# Whatever of these an instance has of its own, its calls have to look at.
+_CALL_ATTRIBUTES = frozenset({"_call_impl", *(name for name, table in _hook_tables.items() if table.seen_by_call)})
 
 
 def _can_take_data(tensor: Any, data: Any) -> bool:

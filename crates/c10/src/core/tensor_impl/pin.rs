@@ -158,8 +158,8 @@ struct TensorClaim {
 
 impl TensorClaim {
     /// `None` while others hold the tensor.
-    fn try_new(tensor: &Tensor) -> Option<Self> {
-        if !tensor.pins.try_claim(holds(tensor, Kind::Pin)) {
+    fn try_new(tensor: &Tensor, polite: bool) -> Option<Self> {
+        if !tensor.pins.try_claim(holds(tensor, Kind::Pin), polite) {
             return None;
         }
         remember(tensor, Kind::Claim, None);
@@ -185,24 +185,26 @@ pub struct OperatorHold {
 impl OperatorHold {
     /// Pins some tensors and claims others, waiting until all of them are free. A tensor may be in both.
     pub fn acquire(pinned: &[Tensor], claimed: &[Tensor]) -> Self {
+        let mut polite = true;
         loop {
-            match Self::try_acquire(pinned, claimed) {
+            match Self::try_acquire(pinned, claimed, polite) {
                 Ok(hold) => return hold,
                 Err(Busy { tensor, kind: Kind::Pin }) => wait_until(&|| tensor.pins.is_pinnable(true)),
                 Err(Busy { tensor, kind: Kind::Claim }) => {
                     let own = holds(tensor, Kind::Pin);
                     wait_until(&|| tensor.pins.want_claim(own));
+                    polite = false;
                 }
             }
         }
     }
 
-    fn try_acquire<'a>(pinned: &'a [Tensor], claimed: &'a [Tensor]) -> Result<Self, Busy<'a>> {
+    fn try_acquire<'a>(pinned: &'a [Tensor], claimed: &'a [Tensor], polite: bool) -> Result<Self, Busy<'a>> {
         let mut hold = Self::default();
         for tensor in claimed {
             // Once is enough for a tensor that is given twice.
             if holds(tensor, Kind::Claim) == 0 {
-                let claim = TensorClaim::try_new(tensor).ok_or(Busy { tensor, kind: Kind::Claim })?;
+                let claim = TensorClaim::try_new(tensor, polite).ok_or(Busy { tensor, kind: Kind::Claim })?;
                 hold.claims.push(claim);
             }
         }
@@ -289,7 +291,7 @@ impl TensorImpl {
         if holds(self, Kind::Claim) != 0 {
             return change();
         }
-        if !self.pins.try_claim(holds(self, Kind::Pin)) {
+        if !self.pins.try_claim(holds(self, Kind::Pin), false) {
             bail!(
                 Runtime,
                 "{op}: cannot change the sizes, strides or storage of a tensor with which another thread is computing; \

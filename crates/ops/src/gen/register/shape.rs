@@ -66,6 +66,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::adjoint(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::detach(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::alias(Tensor(a) self) -> Tensor(a)", &[]),
+("aten::lift_fresh(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::real(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::imag(Tensor(a) self) -> Tensor(a)", &[]),
 ("aten::view_as_real(Tensor(a) self) -> Tensor(a)", &[]),
@@ -342,6 +343,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_,)| with_sizes!([self_] view::alias(self_)),
     )?;
+    registrar.implement("lift_fresh", &handles::LIFT_FRESH, EXPLICIT, |_, (self_,)| {
+        composite::shape::lift_fresh(self_)
+    })?;
     registrar.implement_transparent("real", &handles::REAL, IMPLICIT, |_, (self_,)| {
         composite::shape::real(self_)
     })?;

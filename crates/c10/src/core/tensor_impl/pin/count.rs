@@ -132,13 +132,15 @@ impl PinCount {
         Self::current(self.0.load(Ordering::Relaxed), generation()) & closed == 0
     }
 
-    /// Claims the right to change, if there is no claim and no more than `own` pins.
-    pub(super) fn try_claim(&self, own: u32) -> bool {
+    /// Claims the right to change, if there is no claim and no more than `own` pins. Who is `polite`, because it has not
+    /// waited yet, lets a thread go first that has.
+    pub(super) fn try_claim(&self, own: u32, polite: bool) -> bool {
+        let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
         let generation = generation();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let current = Self::current(word, generation);
-            if current & CLAIMED != 0 || current & COUNT > own {
+            if current & closed != 0 || current & COUNT > own {
                 return false;
             }
             // Others who wait will say so again.
@@ -163,12 +165,12 @@ mod tests {
     fn pins_of_an_earlier_process_do_not_count() {
         let pins = PinCount::default();
         pins.0.store((3 << GENERATION_SHIFT) + 5, Ordering::Relaxed);
-        assert!(pins.want_claim(0) && pins.try_claim(0) && !pins.is_pinnable(false));
+        assert!(pins.want_claim(0) && pins.try_claim(0, true) && !pins.is_pinnable(false));
         pins.release_claim();
         let Pinned::Counted(generation) = pins.try_add(false, true) else { panic!("claimed") };
         assert_eq!(pins.0.load(Ordering::Relaxed) & COUNT, 1);
         pins.remove(generation);
-        assert!(pins.try_claim(0));
+        assert!(pins.try_claim(0, true));
     }
 
     #[test]
@@ -181,7 +183,7 @@ mod tests {
         let Pinned::Counted(generation) = pins.try_add(false, false) else { panic!("refused") };
         pins.remove(generation);
         pins.remove(generation);
-        assert!(pins.try_claim(0));
+        assert!(!pins.try_claim(0, true) && pins.try_claim(0, false));
         pins.release_claim();
         assert!(matches!(pins.try_add(false, true), Pinned::Counted(_)));
     }
