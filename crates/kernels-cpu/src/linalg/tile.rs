@@ -66,7 +66,7 @@ impl<S> Kernel<S> {
     #[inline(always)]
     pub(super) unsafe fn run(&self, tile: &Tile<S>) {
         debug_assert!(tile.rows <= self.mr && (self.strided_rows || tile.a_row == 1));
-        debug_assert!(tile.cols <= self.nr && tile.cols % self.col_unit == 0);
+        debug_assert!(tile.cols <= self.nr && tile.cols.is_multiple_of(self.col_unit));
         // SAFETY: the caller's promise; `Panel::kernel` chose an instance that this CPU can run.
         unsafe { (self.run)(tile) }
     }
