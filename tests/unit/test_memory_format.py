@@ -1,9 +1,8 @@
 """The strides of results: `channels_last` goes through a network, and copies keep the strides of what they copy."""
 
-import pytest
-
 import ptr
 import ptr.nn.functional as F
+import pytest
 
 LAST = ptr.channels_last
 
@@ -25,7 +24,9 @@ def test_conv2d(dtype, of_input, of_weight):
 def test_max_pool2d():
     x = ptr.rand(2, 3, 8, 8)
     expected = F.max_pool2d(x, 2, return_indices=True)
-    for result, contiguous in zip(F.max_pool2d(x.to(memory_format=LAST), 2, return_indices=True), expected):
+    for result, contiguous in zip(
+        F.max_pool2d(x.to(memory_format=LAST), 2, return_indices=True), expected, strict=True
+    ):
         assert result.stride() == (48, 1, 12, 3)
         assert ptr.equal(result, contiguous)
 

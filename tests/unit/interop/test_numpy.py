@@ -12,7 +12,7 @@ def test_equality_is_elementwise_from_both_sides():
     assert (torch.tensor([1, 2]) == np.array([3, 2])).tolist() == [False, True]
     assert (np.array(3.0) == torch.tensor([3.0, 1.0])).tolist() == [True, False]
     with pytest.raises(RuntimeError, match="must match the size"):
-        a == np.ones(3)
+        assert a == np.ones(3)
     # No tensor has the dtype.
     assert (a == np.array(["x", "y"])) is False
 
