@@ -1,6 +1,8 @@
 """Values of pointwise operators that a formula in the tensor's own dtype would miss."""
 
 import math
+import random
+from fractions import Fraction
 
 import ptr
 import pytest
@@ -86,3 +88,16 @@ def test_the_slope_of_copysign_is_whether_the_sign_was_kept():
     assert gradcheck(ptr.copysign, (x, y)) and gradgradcheck(ptr.copysign, (x, y))
     assert gradcheck(lambda x: ptr.copysign(x, -2), x)
     assert gradcheck(lambda x, y: x.clone().copysign_(y), (x, y))
+
+
+def test_adding_a_multiple_rounds_once():
+    generator = random.Random(0)
+    a, b = ([generator.uniform(-3, 3) for _ in range(37)] for _ in range(2))
+    for alpha in (0.1, -0.7):
+        x, y = ptr.tensor(a, dtype=ptr.float64), ptr.tensor(b, dtype=ptr.float64)
+        for compute, factor in ((ptr.add, Fraction(alpha)), (ptr.sub, -Fraction(alpha))):
+            exact = [float(Fraction(p) + factor * Fraction(q)) for p, q in zip(a, b, strict=True)]
+            assert compute(x, y, alpha=alpha).tolist() == exact
+            # Vectors and single elements take the same way.
+            assert compute(x[::5], y[::5], alpha=alpha).tolist() == exact[::5]
+            assert compute(x[3], y[3], alpha=alpha).item() == exact[3]

@@ -432,6 +432,9 @@ def test_assigned_hooks_after_accumulation_run():
     x._post_accumulate_grad_hooks = OrderedDict({0: lambda p: seen.append(p.grad.item())})
     (x * 4).sum().backward()
     assert seen == [4.0]
-    del x._post_accumulate_grad_hooks
+    for name in ("_backward_hooks", "_post_accumulate_grad_hooks"):
+        with pytest.raises(RuntimeError, match=f"Deletion of {name} not allowed"):
+            delattr(x, name)
+    x._post_accumulate_grad_hooks = None
     (x * 4).sum().backward()
     assert seen == [4.0]

@@ -186,9 +186,13 @@ macro_rules! hooks {
                     if overridden_setter(object, $text, value)? {
                         return Ok(0);
                     }
+                    if value.is_null() {
+                        let text = concat!("Deletion of ", $text, " not allowed!");
+                        return Err(PyRuntimeError::new_err(text).into());
+                    }
                     let py = token();
                     let object = borrow(py, object);
-                    let value = (!value.is_null()).then(|| borrow(py, value)).filter(|v| !v.is_none());
+                    let value = Some(borrow(py, value)).filter(|v| !v.is_none());
                     if let Some(value) = value.as_ref().filter(|v| !v.is_instance_of::<PyDict>()) {
                         let found = value.get_type().name()?;
                         let text = format!(concat!($text, " expected to be a dict or None, got {}"), found);

@@ -49,8 +49,8 @@ class HookedCalls:
     _forward_hooks_with_kwargs = _HookTable()
     _forward_hooks_always_called = _HookTable()
     _forward_pre_hooks_with_kwargs = _HookTable()
-    # True on an instance once one of its call tables exists, on the class once a global call hook was registered. The flag
-    # also stands for a `_call_impl` that the instance has of its own.
+    # True on an instance once it has a call table or a `_call_impl` of its own, on the class once a global call hook
+    # was registered.
     _hooked: bool = False
 
     forward: Callable[..., Any] = _forward_unimplemented
