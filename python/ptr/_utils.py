@@ -3,12 +3,14 @@ parameters name."""
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 
 import ptr as torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from typing import Any
 
 
@@ -32,6 +34,32 @@ def typename(obj: Any) -> str:
     name = getattr(named, "__qualname__", None) or named.__name__
     module = getattr(named, "__module__", None) or ""
     return name if module in ("", "builtins") else f"{module}.{name}"
+
+
+class _ExtensionSubmodules:
+    """Lets the modules inside the extension be imported by name, which pickles of their functions do.
+
+    They are attributes of ``ptr._C``; an entry in ``sys.modules`` is made when somebody asks for one.
+    """
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        parent, _, child = name.rpartition(".")
+        found = getattr(torch._C, child, None) if parent == "ptr._C" else None
+        # The class of specs, without importing what defines it.
+        return type(torch.__spec__)(name, cls) if isinstance(found, type(sys)) else None  # type: ignore[arg-type, misc]
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> object:
+        return getattr(torch._C, spec.name.rpartition(".")[2])
+
+    @staticmethod
+    def exec_module(module: object) -> None:
+        """It has been executed with the extension."""
+
+
+torch._C.__path__ = []
+sys.meta_path.append(_ExtensionSubmodules)  # type: ignore[arg-type]
 
 
 def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> torch.Tensor:

@@ -380,12 +380,9 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
     let existing = tensor.getattr("__dict__")?;
     let mut tables = Vec::with_capacity(2 * bindings().count());
     let mut submodules = Vec::new();
-    let modules = py.import("sys")?.getattr("modules")?;
     for (_, name, _) in namespaces {
         let submodule = PyModule::new(py, &format!("ptr._C.{name}"))?;
         module.add(name, &submodule)?;
-        // Pickles of functions import their module.
-        modules.set_item(submodule.name()?, &submodule)?;
         submodules.push(submodule);
     }
     for binding in bindings() {
