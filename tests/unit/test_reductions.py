@@ -136,3 +136,11 @@ def test_gradients_of_more_than_64_dimensions():
     x = many_dimensions().requires_grad_()
     (x + ptr.ones(1)).sum().backward()
     assert x.grad.flatten().tolist() == [1] * 6
+
+
+def test_any_and_all_write_to_bytes():
+    x = ptr.tensor([1.0, 0.0])
+    out = ptr.empty((), dtype=ptr.uint8)
+    assert ptr.any(x, out=out).item() == 1 and out.dtype == ptr.uint8
+    with pytest.raises(RuntimeError, match="any only supports bool tensor for result, got: Float"):
+        ptr.any(x, out=ptr.empty(()))

@@ -1,5 +1,8 @@
 """Nothing reads or writes past a storage that was shrunk or replaced after tensors were made over it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import ptr
 import pytest
@@ -44,3 +47,27 @@ def test_memory_seen_by_others_is_not_moved():
     with pytest.raises(RuntimeError, match="not resizable"):
         tensor.resize_(1000)
     assert np.from_dlpack(ptr.from_dlpack(capsule)).sum() == 45
+
+
+def test_tolist_while_a_finalizer_changes_the_tensor():
+    program = """
+import gc
+import ptr
+
+x = ptr.ones(200, 50)
+
+class Replaces:
+    def __init__(self):
+        self.cycle = self
+
+    def __del__(self):
+        x.untyped_storage().resize_(1 << 20)
+        x.set_(ptr.zeros(3))
+
+Replaces()
+gc.set_threshold(1)
+assert x.tolist() == [[1.0] * 50] * 200
+assert x.shape == (3,)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

@@ -561,6 +561,16 @@ impl Node {
         Some(hooks.retains_grad.swap_remove(at).1)
     }
 
+    /// Shows the hooks on the gradient of one output to a visitor.
+    pub fn visit_tensor_hooks(&self, output_nr: u32, visit: &mut dyn FnMut(&dyn Any)) {
+        let Some(hooks) = self.hooks() else { return };
+        let on_output: Vec<_> = {
+            let hooks = hooks.lock();
+            hooks.tensor_pre.iter().filter(|(nr, _)| *nr == output_nr).map(|(_, r)| r.hook.clone()).collect()
+        };
+        on_output.iter().for_each(|hook| visit(hook.as_any()));
+    }
+
     /// Shows the hooks of a node, each as its own type, to a visitor (a garbage collector).
     pub fn visit_hooks(&self, visit: &mut dyn FnMut(&dyn Any)) {
         // Only tried: a collector may run while this very thread changes the list.

@@ -438,3 +438,12 @@ def test_assigned_hooks_after_accumulation_run():
     x._post_accumulate_grad_hooks = None
     (x * 4).sum().backward()
     assert seen == [4.0]
+
+
+def test_assigned_hooks_leave_those_of_sibling_outputs_alone():
+    a, b = torch.ones(2, requires_grad=True).unbind(0)
+    seen = []
+    b.register_hook(lambda g: seen.append(g.item()))
+    a._backward_hooks = None
+    (a + 3 * b).backward()
+    assert seen == [3.0]

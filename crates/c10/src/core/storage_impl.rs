@@ -14,9 +14,9 @@
 //! Whoever runs kernels without that order holds a [`StoragePin`] per storage. While there is one:
 //!
 //! * a block that is replaced goes to `retired`, and is freed with the last pin;
-//! * a smaller size leaves the block as it is, to be trimmed with the last pin. Otherwise a kernel that has read the old
-//!   size and then reads the new address would run over its end. (A larger block comes before its size, which is
-//!   the safe order.)
+//! * a smaller size leaves the block as it is. Otherwise a kernel that has read the old size and then reads the new address
+//!   would run over its end. (A larger block comes before its size, which is the safe order.) The end stays unused until the
+//!   storage is resized again: whoever drops the last pin may not hold the interpreter's lock, and must not move the bytes.
 //!
 //! So what two threads do to the same bytes may be nonsense, but it stays inside memory that is alive.
 
@@ -49,8 +49,6 @@ struct Guarded {
     /// See Note [Pinned storages].
     pins: usize,
     retired: Vec<Owner>,
-    /// Whether the block is to be trimmed to `nbytes` when the last pin goes.
-    trim: bool,
 }
 
 impl Guarded {
@@ -92,8 +90,7 @@ impl StorageImpl {
             Owner::Unique(data) => (data.get(), data.device(), false),
             Owner::CopyOnWrite(data) => (data.get(), data.device(), true),
         };
-        let guarded =
-            Guarded { owner, capacity: nbytes, sym_nbytes: None, pins: 0, retired: Vec::new(), trim: false };
+        let guarded = Guarded { owner, capacity: nbytes, sym_nbytes: None, pins: 0, retired: Vec::new() };
         Self {
             refcount: RefCount::new(),
             data: AtomicPtr::new(data),
@@ -313,7 +310,6 @@ impl StorageImpl {
         let old = guarded.retire(old);
         let old_size = guarded.sym_nbytes.take();
         guarded.capacity = nbytes;
-        guarded.trim = false;
         self.nbytes.store(nbytes, Ordering::Release);
         drop(guarded);
         drop(old_size);
@@ -334,17 +330,7 @@ impl StorageImpl {
         self.reallocate(nbytes)
     }
 
-    /// Gives the end of a block back that `resize` has left.
-    fn trim(&self) -> Result<()> {
-        self.replace_block(self.nbytes(), true)
-    }
-
     fn reallocate(&self, nbytes: usize) -> Result<()> {
-        self.replace_block(nbytes, false)
-    }
-
-    /// Copies the bytes to a block of another size. With `only_trim` a size that has changed meanwhile is left alone.
-    fn replace_block(&self, nbytes: usize, only_trim: bool) -> Result<()> {
         let allocator = self.allocator_or_default()?;
         let new = allocator.allocate(nbytes)?;
         // The copy is made without the lock, from bytes that another thread's `resize` cannot free.
@@ -359,18 +345,11 @@ impl StorageImpl {
         }
         let mut guarded = self.guarded.lock();
         let others_pin = guarded.pins > 1;
-        if only_trim && (self.nbytes() != nbytes || guarded.capacity <= nbytes) {
-            drop(guarded);
-            drop((new, pin));
-            return Ok(());
-        }
         let unused = if others_pin && nbytes < guarded.capacity {
-            guarded.trim = true;
             Some(new)
         } else {
             let old = self.replace_owner(&mut guarded, new);
             guarded.capacity = nbytes;
-            guarded.trim = false;
             guarded.retired.push(old);
             None
         };
@@ -393,13 +372,8 @@ impl StorageImpl {
             return;
         }
         let retired = std::mem::take(&mut guarded.retired);
-        let trim = std::mem::take(&mut guarded.trim);
         drop(guarded);
         drop(retired);
-        if trim {
-            // Without memory for the smaller block the larger one stays.
-            let _ = self.trim();
-        }
     }
 
     /// The PyObject that owns this storage, or null.

@@ -62,13 +62,14 @@ pub(super) unsafe fn sort_row<T: SortKey>(
         .map(key)
         .fold((u64::MAX, 0), |(least, greatest), key| (u64::min(least, key), u64::max(greatest, key)));
     let index_bits = bits_for(n as u64 - 1);
-    let key_bits = bits_for(greatest - least);
+    let key_bits = bits_for(greatest.wrapping_sub(least));
     let Workspace { packed, packed_spare, wide, wide_spare } = workspace;
     if key_bits + index_bits <= u64::BITS {
         // Not a shift by 64: with as many bits of index as that, all keys are one.
         let shift = index_bits.min(u64::BITS - 1);
         refill(packed, n)?;
-        packed.extend((0..n).map(|i| (key(i) - least) << shift | i as u64));
+        // Wrapping: another thread may be writing what is sorted, and keys are read more than once.
+        packed.extend((0..n).map(|i| key(i).wrapping_sub(least) << shift | i as u64));
         if n < radix::MIN_LENGTH {
             packed.sort_unstable();
         } else {
@@ -77,7 +78,9 @@ pub(super) unsafe fn sort_row<T: SortKey>(
             radix::sort(packed, packed_spare, shift, key_bits);
         }
         let mask = (1 << shift) - 1;
-        let sorted = packed.iter().map(|&entry| (((entry >> shift) + least) ^ flip, (entry & mask) as usize));
+        let sorted = packed
+            .iter()
+            .map(|&entry| ((entry >> shift).wrapping_add(least) ^ flip, (entry & mask) as usize));
         // SAFETY: the caller's promise; each index is there once.
         return unsafe { write::<T>(sorted, input, values, indices, n) };
     }

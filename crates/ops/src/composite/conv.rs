@@ -137,15 +137,21 @@ impl<I: SizeInt> ConvParams<I> {
             &input_sizes[..],
             input_sizes[1]
         );
+        let (mut padded, mut reaches, mut fits) = (Vec::new(), Vec::new(), true);
         for d in 0..self.stride.len() {
-            let padded = padded_size(&input_sizes[d + 2], &self.padding[d])?;
+            let size = padded_size(&input_sizes[d + 2], &self.padding[d])?;
             let reach = kernel_reach(&weight_sizes[d + 2], &self.dilation[d])?;
-            check!(
-                reach.expect_le(&padded)?,
-                "Calculated padded input size per channel: ({padded}). Kernel size: ({reach}). Kernel size can't be \
-                 greater than actual input size"
-            );
+            fits &= reach.expect_le(&size)?;
+            padded.push(size.to_string());
+            reaches.push(reach.to_string());
         }
+        check!(
+            fits,
+            "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual \
+             input size",
+            padded.join(" x "),
+            reaches.join(" x ")
+        );
         Ok(())
     }
 

@@ -258,7 +258,14 @@ fn truth(
     dim: Option<&[i64]>,
     keepdim: bool,
 ) -> Result<TensorIterator> {
-    let dtype = if self_.dtype() == ScalarType::Byte { ScalarType::Byte } else { ScalarType::Bool };
+    let dtype = match outs.maybe_get_output(0).map(|out| out.dtype()) {
+        None if self_.dtype() == ScalarType::Byte => ScalarType::Byte,
+        None => ScalarType::Bool,
+        Some(given @ (ScalarType::Bool | ScalarType::Byte)) => given,
+        Some(other) => {
+            c10::bail!(Runtime, "{name} only supports bool tensor for result, got: {}", other.short_name())
+        }
+    };
     make_reduction(name, outs, self_, dim, keepdim, self_.dtype(), &[dtype])
 }
 

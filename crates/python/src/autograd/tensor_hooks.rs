@@ -22,10 +22,11 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>, function: &str) -> Res<&'a 
     }
 }
 
-/// Calls `look` with the hooks that the engine knows of: those on the leaf, or on the tensor's present history.
+/// Calls `look` with the hooks on the tensor that the engine knows of: those on the leaf, or on its place in the present
+/// history.
 fn visit(tensor: &Tensor, look: &mut dyn FnMut(&dyn std::any::Any)) -> Res<()> {
     match variable::grad_fn(tensor)? {
-        Some(node) => node.visit_hooks(&mut |hook| look(hook)),
+        Some(node) => node.visit_tensor_hooks(variable::output_nr(tensor), &mut |hook| look(hook)),
         None => {
             if let Some(meta) = AutogradMeta::of(tensor) {
                 meta.visit_hooks(&mut |hook| look(hook));

@@ -1,7 +1,7 @@
 //! `Tensor.tolist()`.
 
 use ::ops::at;
-use c10::{Complex, Element, ElementKind, MemoryFormat, ScalarType, Tensor};
+use c10::{Complex, DimVector, Element, ElementKind, MemoryFormat, ScalarType, Tensor};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -69,7 +69,10 @@ pub(crate) fn tolist(py: Python<'_>, tensor: &Tensor) -> Res<*mut ffi::PyObject>
     };
     tensor.check_in_storage()?;
     let as_bool = tensor.dtype() == ScalarType::Bool;
-    lists(py, tensor.const_data_ptr(), tensor.sizes()?, tensor.strides()?, as_bool)
+    // A new list may start a garbage collection, and with it finalizers that give the tensor another shape or storage.
+    let _pin = tensor.storage()?.pin();
+    let (sizes, strides) = (DimVector::from_slice(tensor.sizes()?), DimVector::from_slice(tensor.strides()?));
+    lists(py, tensor.const_data_ptr(), &sizes, &strides, as_bool)
 }
 
 /// A level of nesting, counted against the interpreter's limit.

@@ -59,7 +59,7 @@ pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor>
     };
     let result = match tensor.numel() {
         Ok(numel) if numel > LARGE => {
-            let _pin = c10::TensorPin::new(tensor);
+            let _hold = c10::OperatorHold::acquire(std::slice::from_ref(tensor), &[]);
             py.detach(convert)?
         }
         _ => convert()?,

@@ -51,10 +51,13 @@ impl PyInterpreter for CPython {
     }
 
     unsafe fn decref(&self, pyobj: *mut c_void) {
-        // A finalizer is Python code: see `raw::call_python`.
-        let _lifted = c10::WithoutHolds::new();
-        // SAFETY: the caller gives up a reference that it owns.
-        with_lock(|| unsafe { ffi::Py_DECREF(pyobj.cast()) });
+        let object = pyobj.cast::<ffi::PyObject>();
+        // SAFETY: the caller gives up a reference that it owns, so the object is alive until then.
+        with_lock(|| unsafe {
+            // The last reference may run a finalizer, which is Python code: see `raw::call_python`.
+            let _lifted = (ffi::Py_REFCNT(object) == 1).then(c10::WithoutHolds::new);
+            ffi::Py_DECREF(object);
+        });
     }
 
     fn try_incref(&self, slot: &PyObjectSlot) -> bool {

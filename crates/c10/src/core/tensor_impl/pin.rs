@@ -49,6 +49,8 @@ struct Held {
     kind: Kind,
     /// That of a counted pin.
     generation: Option<u32>,
+    /// A pin also keeps the storage that the tensor has.
+    _storage: Option<StoragePin>,
 }
 
 thread_local! {
@@ -57,8 +59,11 @@ thread_local! {
 }
 
 fn remember(tensor: &Tensor, kind: Kind, generation: Option<u32>) {
+    // The storage is read only now that nobody replaces it. Tensors without memory have none to keep.
+    let storage = (kind == Kind::Pin).then(|| tensor.storage().ok().map(Storage::pin)).flatten();
+    let entry = Held { tensor: tensor.as_ptr(), kind, generation, _storage: storage };
     // A thread that is being torn down runs no operators: nobody asks what it holds.
-    let _ = HELD.try_with(|held| held.borrow_mut().push(Held { tensor: tensor.as_ptr(), kind, generation }));
+    let _ = HELD.try_with(|held| held.borrow_mut().push(entry));
 }
 
 /// Forgets the latest hold of a kind; `None` if it has been lifted.
@@ -98,33 +103,32 @@ fn try_pin(tensor: &Tensor, polite: bool) -> bool {
 #[must_use = "the tensor is pinned only while the pin lives"]
 pub struct TensorPin<T: Borrow<Tensor> = Tensor> {
     tensor: T,
-    storage: Option<StoragePin>,
     not_send: PhantomData<*const ()>,
 }
 
 impl<T: Borrow<Tensor>> TensorPin<T> {
-    /// Pins a tensor, waiting for a change that is under way.
+    /// Pins a tensor, waiting for a change that is under way. A thread without other holds also lets those go first that wait
+    /// for a claim.
     #[inline]
     pub fn new(tensor: T) -> Self {
-        while !try_pin(tensor.borrow(), false) {
-            wait_until(&|| tensor.borrow().pins.is_pinnable(false));
+        let polite = HELD.try_with(|held| held.borrow().is_empty()).unwrap_or(false);
+        while !try_pin(tensor.borrow(), polite) {
+            wait_until(&|| tensor.borrow().pins.is_pinnable(polite));
         }
         Self::of_pinned(tensor)
     }
 
-    fn of_pinned(tensor: T) -> Self {
-        // The storage is read only now that nobody replaces it. Tensors without memory have none to keep.
-        let storage = tensor.borrow().storage().ok().map(Storage::pin);
-        Self { tensor, storage, not_send: PhantomData }
+    const fn of_pinned(tensor: T) -> Self {
+        Self { tensor, not_send: PhantomData }
     }
 }
 
 impl<T: Borrow<Tensor>> Drop for TensorPin<T> {
     #[inline]
     fn drop(&mut self) {
-        self.storage = None;
         let tensor = self.tensor.borrow();
-        if let Some(generation) = forget(tensor, Kind::Pin).and_then(|held| held.generation) {
+        let held = forget(tensor, Kind::Pin);
+        if let Some(generation) = held.as_ref().and_then(|held| held.generation) {
             tensor.pins.remove(generation);
         }
     }
@@ -135,9 +139,14 @@ impl<T: Borrow<Tensor>> Drop for TensorPin<T> {
 pub struct TensorPins(SmallVec<[TensorPin; 4]>);
 
 impl TensorPins {
-    /// Pins one more tensor.
+    /// Pins one more tensor. If another thread waits to change it, this thread lifts what it holds and lets the other go first:
+    /// nothing that was read of pinned tensors before is to be used afterwards.
     #[inline]
     pub fn add(&mut self, tensor: &Tensor) {
+        if !tensor.pins.is_pinnable(true) && holds(tensor, Kind::Pin) == 0 {
+            let _lifted = WithoutHolds::new();
+            wait_until(&|| tensor.pins.is_pinnable(true));
+        }
         self.0.push(TensorPin::new(tensor.clone()));
     }
 }
@@ -185,25 +194,38 @@ pub struct OperatorHold {
 impl OperatorHold {
     /// Pins some tensors and claims others, waiting until all of them are free. A tensor may be in both.
     pub fn acquire(pinned: &[Tensor], claimed: &[Tensor]) -> Self {
-        let mut polite = true;
+        // The tensor for which this thread has waited; newcomers let it go first.
+        let mut wanted: Option<&Tensor> = None;
         loop {
-            match Self::try_acquire(pinned, claimed, polite) {
+            let busy = match Self::try_acquire(pinned, claimed, wanted) {
                 Ok(hold) => return hold,
-                Err(Busy { tensor, kind: Kind::Pin }) => wait_until(&|| tensor.pins.is_pinnable(true)),
-                Err(Busy { tensor, kind: Kind::Claim }) => {
-                    let own = holds(tensor, Kind::Pin);
-                    wait_until(&|| tensor.pins.want_claim(own));
-                    polite = false;
-                }
+                Err(busy) => busy,
+            };
+            if let Some(tensor) = wanted.take() {
+                // Others who wait for it will say so again.
+                tensor.pins.unwant();
+            }
+            let tensor = busy.tensor;
+            if busy.kind == Kind::Pin {
+                wait_until(&|| tensor.pins.is_pinnable(true));
+            } else {
+                let own = holds(tensor, Kind::Pin);
+                wait_until(&|| tensor.pins.want_claim(own));
+                wanted = Some(tensor);
             }
         }
     }
 
-    fn try_acquire<'a>(pinned: &'a [Tensor], claimed: &'a [Tensor], polite: bool) -> Result<Self, Busy<'a>> {
+    fn try_acquire<'a>(
+        pinned: &'a [Tensor],
+        claimed: &'a [Tensor],
+        wanted: Option<&Tensor>,
+    ) -> Result<Self, Busy<'a>> {
         let mut hold = Self::default();
         for tensor in claimed {
             // Once is enough for a tensor that is given twice.
             if holds(tensor, Kind::Claim) == 0 {
+                let polite = !wanted.is_some_and(|wanted| wanted.is_same(tensor));
                 let claim = TensorClaim::try_new(tensor, polite).ok_or(Busy { tensor, kind: Kind::Claim })?;
                 hold.claims.push(claim);
             }
@@ -258,6 +280,7 @@ impl Default for WithoutHolds {
 impl Drop for WithoutHolds {
     #[inline]
     fn drop(&mut self) {
+        // The storages that the tensors had are let go of: they may have been given others.
         for held in self.lifted.drain(..).filter(|held| held.kind == Kind::Pin) {
             // SAFETY: as above.
             let tensor = std::mem::ManuallyDrop::new(unsafe { Tensor::from_raw(held.tensor) });

@@ -152,6 +152,11 @@ impl PinCount {
         }
     }
 
+    /// Takes back that somebody waits for a claim.
+    pub(super) fn unwant(&self) {
+        self.0.fetch_and(!WANTED, Ordering::Relaxed);
+    }
+
     pub(super) fn release_claim(&self) {
         self.0.fetch_and(!CLAIMED, Ordering::Release);
     }
