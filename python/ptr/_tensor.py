@@ -357,8 +357,17 @@ def _convert(result: Any, cls: Any) -> Any:
     return result
 
 
+def __init_subclass__(cls: Any, **kwargs: Any) -> None:
+    """Results of a class that overrides only ``__torch_dispatch__`` are what that returns, not wrapped once more."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    function = getattr(cls.__torch_function__, "__func__", None)
+    if function is __torch_function__ and cls.__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        cls.__torch_function__ = _C._disabled_torch_function_impl
+
+
 Tensor.__torch_function__ = classmethod(__torch_function__)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
+Tensor.__init_subclass__ = classmethod(__init_subclass__)
 
 
 # ---- methods over operators

@@ -353,3 +353,20 @@ def test_a_mode_may_put_another_tensor_in_place_of_data():
     with Zeros():
         x = torch.tensor([1.0, 2.0], requires_grad=True)
     assert x.tolist() == [0.0, 0.0] and x.requires_grad
+
+
+def test_a_class_with_only_torch_dispatch_gives_what_that_returns():
+    class Plain(torch.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return torch.ones(3)
+
+    class Both(Plain):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "function"
+
+    w = torch.Tensor._make_wrapper_subclass(Plain, (3,))
+    assert type(w + 1) is torch.Tensor and type(w.sum()) is torch.Tensor
+    assert Plain.__torch_function__ is torch._C._disabled_torch_function_impl
+    assert torch.Tensor._make_wrapper_subclass(Both, (3,)) + 1 == "function"
