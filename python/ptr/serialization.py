@@ -448,7 +448,20 @@ def _pickler_class(pickle_module: Any, table: _StorageTable) -> Any:
         def persistent_id(self, obj: Any) -> Any:
             return table.persistent_id(obj)
 
-    return Pickler
+    if pickle_module is not pickle:
+        return Pickler
+
+    class ModulePickler(Pickler):
+        def reducer_override(self, obj: Any) -> Any:
+            if not isinstance(obj, torch.nn.Module):
+                return NotImplemented
+            reduced = obj.__reduce_ex__(DEFAULT_PROTOCOL)
+            if isinstance(reduced, str) or len(reduced) < 3 or not isinstance(reduced[2], dict):
+                return reduced
+            function, args, state, *rest = reduced
+            return (function, args, obj._state_for_files(state), *rest)
+
+    return ModulePickler
 
 
 def _on_host(storage: Any) -> Any:

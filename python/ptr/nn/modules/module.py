@@ -326,10 +326,11 @@ class Module(HookedCalls):
         keys = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(key for key in keys if not key[0].isdigit())
 
-    def __getstate__(self) -> dict[str, Any]:
-        # PyTorch, which reads the pickles too, wants every table there.
-        state = {"_is_full_backward_hook": None, **{name: OrderedDict() for name in _hook_tables}}
-        return state | self.__dict__
+    @staticmethod
+    def _state_for_files(state: dict[str, Any]) -> dict[str, Any]:
+        """Return a module's state with every hook table: PyTorch, which reads the files too, wants them there."""
+        tables: dict[str, Any] = {name: OrderedDict() for name in _hook_tables}
+        return {"_is_full_backward_hook": None} | tables | state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         attributes = self.__dict__
