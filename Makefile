@@ -30,7 +30,7 @@ install: wheel  ## Release wheel into .venv
 gen: $(VENV)/.stamp  ## Regenerate the code that comes from crates/ops/yaml
 	$(PY) -m tools.opgen
 
-gen-check: $(VENV)/.stamp
+gen-check: $(VENV)/.stamp  ## Fail if the generated code is not that of the YAML
 	$(PY) -m tools.opgen --check
 
 fmt:  ## Format Rust and Python
@@ -38,16 +38,16 @@ fmt:  ## Format Rust and Python
 	$(VENV)/bin/ruff format .
 	$(VENV)/bin/ruff check --fix-only --quiet .
 
-lint: $(VENV)/.stamp
+lint: $(VENV)/.stamp  ## Formats, clippy, ruff, mypy on the stubs
 	$(CARGO) fmt --all --check
 	$(VENV)/bin/ruff check .
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(VENV)/bin/mypy --config-file pyproject.toml --follow-imports=silent python/ptr/_C.pyi
 
-test-rust: $(VENV)/.stamp
+test-rust: $(VENV)/.stamp  ## Every Rust test
 	$(CARGO) test --workspace --locked --exclude ptr-python
 
-test-python: dev
+test-python: dev  ## Every Python test, with a debug build
 	$(PY) -m pytest tests
 
 test: test-rust test-python  ## Every test, Rust and Python; does all its own set-up

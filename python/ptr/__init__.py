@@ -84,6 +84,7 @@ _LAZY: dict[str, str | None] = {
     "amp": None,
     "autocast": "ptr.amp",
     "compile": "ptr._compile",
+    "cuda": None,
     "distributed": None,
     "distributions": None,
     "export": None,

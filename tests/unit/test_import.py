@@ -45,3 +45,10 @@ def test_public_names_exist():
 def test_submodules_of_utils_are_found_when_touched():
     program = "import ptr; ptr.utils.dlpack.to_dlpack; ptr.utils._python_dispatch.TorchDispatchMode; ptr.utils.data"
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_there_is_no_cuda_device():
+    import ptr
+
+    assert not ptr.cuda.is_available() and ptr.cuda.device_count() == 0
+    ptr.cuda.manual_seed_all(0)
