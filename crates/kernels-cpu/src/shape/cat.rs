@@ -32,7 +32,7 @@ fn cat_kernel(tensors: &[Tensor], dim: i64, outs: &[Tensor]) -> Result<()> {
     let sizes = out.sizes()?;
     let inner: i64 = sizes[dim + 1..].iter().product::<i64>() * out.item_size() as i64;
     let outer: i64 = sizes[..dim].iter().product();
-    let mut parts = Vec::with_capacity(tensors.len());
+    let mut parts = c10::try_with_capacity(tensors.len())?;
     let mut at = 0;
     for tensor in tensors {
         // A tensor of size [0] goes with any shape.

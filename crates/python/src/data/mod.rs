@@ -39,6 +39,8 @@ pub(crate) fn tensor_to_bytes(tensor: &Tensor, function: &str) -> Res<Vec<u8>> {
         return Ok(Vec::new());
     }
     tensor.check_in_storage()?;
+    let mut bytes = c10::try_with_capacity(len)?;
     // SAFETY: a contiguous tensor of bytes on the host, inside its storage.
-    Ok(unsafe { std::slice::from_raw_parts(tensor.const_data_ptr(), len) }.to_vec())
+    bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(tensor.const_data_ptr(), len) });
+    Ok(bytes)
 }
