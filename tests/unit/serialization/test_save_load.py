@@ -333,3 +333,14 @@ def test_either_name_of_a_class_is_allowed(name):
     for entry in (torch.nn.Linear, (torch.nn.Linear, name)):
         with serialization.safe_globals([entry]):
             assert type(round_trip(module)) is torch.nn.Linear
+
+
+@pytest.mark.parametrize("legacy", [False, True])
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_bytes_and_bytearrays(legacy, protocol):
+    value = [bytearray(range(256)) * 4, bytes(100), bytearray(), {"nested": bytearray(b"x" * 1000)}]
+    buffer = io.BytesIO()
+    torch.save(value, buffer, pickle_protocol=protocol, _use_new_zipfile_serialization=not legacy)
+    buffer.seek(0)
+    loaded = torch.load(buffer, weights_only=False)
+    assert loaded == value and [type(v) for v in loaded] == [type(v) for v in value]

@@ -61,7 +61,7 @@ impl Unpickler {
             stack: Vec::new(),
             marks: Vec::new(),
             memo: HashMap::new(),
-            fold_budget: input.len(),
+            fold_budget: input.len().saturating_mul(2),
             policy: &self.policy,
             limits: &self.limits,
         };
@@ -87,8 +87,9 @@ struct Machine<'a> {
     /// Stack heights at the open marks.
     marks: Vec<usize>,
     memo: HashMap<usize, NodeId>,
-    /// Items that may still be copied when a call is folded into a value; a real pickle has written every one of them
-    /// out, so it cannot need more than its length, while a hostile one could copy the same list again and again.
+    /// Items that may still be copied when a call is folded into a value. A real pickle has written every one of them out and
+    /// copies it twice at most (a `bytearray` of protocol 2 is text, then bytes, then itself), so it cannot need more than twice
+    /// its length, while a hostile one could copy the same list again and again.
     fold_budget: usize,
     policy: &'a GlobalPolicy,
     limits: &'a Limits,
