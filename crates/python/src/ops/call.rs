@@ -1,6 +1,6 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{AutoDispatchBelowADInplaceOrView, DispatchKey, OperatorHold, SymInt, Tensor};
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKey, DispatchKeySet, OperatorHold, SymInt, Tensor};
 use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -196,13 +196,27 @@ fn run_held(py: Python<'_>, op: OperatorHandle, info: &OpInfo, stack: &mut Stack
 
 type TensorVec = smallvec::SmallVec<[Tensor; 4]>;
 
+/// Runs what a single tensor is converted by, as [`run`] would: without the interpreter's lock if the tensor is large.
+pub(crate) fn run_on<R: Send>(py: Python<'_>, tensor: &Tensor, body: impl FnOnce() -> R + Send) -> R {
+    let large = tensor.numel().is_ok_and(|numel| numel > RELEASE_ABOVE_NUMEL);
+    if !large || has_python_key(tensor.key_set()) {
+        return body();
+    }
+    let _hold = OperatorHold::acquire(std::slice::from_ref(tensor), &[]);
+    py.detach(body)
+}
+
 /// Whether a mode, or the class of an argument, has a `__torch_dispatch__`.
 fn python_takes_part(stack: &Stack) -> bool {
-    let mut keys = c10::tls_local_dispatch_key_set().included;
+    let mut keys = DispatchKeySet::EMPTY;
     for value in stack {
         value.for_each_tensor(&mut |tensor| keys |= tensor.key_set());
     }
-    keys.has(DispatchKey::Python)
+    has_python_key(keys)
+}
+
+fn has_python_key(of_arguments: DispatchKeySet) -> bool {
+    (of_arguments | c10::tls_local_dispatch_key_set().included).has(DispatchKey::Python)
 }
 
 /// Whether a call may take long: by the elements of its tensors, or, where it has none, by the sizes that it is given.

@@ -41,7 +41,6 @@ impl Target {
 
 /// The tensor as wanted; the same one if it is so already.
 pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor> {
-    const LARGE: i64 = 65536;
     if target.is_met_by(tensor) {
         return Ok(tensor.clone());
     }
@@ -57,13 +56,7 @@ pub(crate) fn to(py: Python<'_>, tensor: &Tensor, target: Target) -> Res<Tensor>
             target.memory_format,
         )
     };
-    let result = match tensor.numel() {
-        Ok(numel) if numel > LARGE => {
-            let _hold = c10::OperatorHold::acquire(std::slice::from_ref(tensor), &[]);
-            py.detach(convert)?
-        }
-        _ => convert()?,
-    };
+    let result = crate::ops::call::run_on(py, tensor, convert)?;
     warnings::emit_pending()?;
     Ok(result)
 }

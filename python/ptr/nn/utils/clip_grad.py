@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import ptr as torch
@@ -41,25 +40,11 @@ def _use_foreach(tensors: list[Any], device: Any, foreach: bool | None) -> bool:
 
 def _norm(tensor: Any, p: float) -> Any:
     """Return the p-norm of all elements, as a scalar of their dtype (of their real part's, where complex)."""
-    # Powers of narrow types would overflow long before the norm does.
-    narrow = tensor.dtype in (torch.float16, torch.bfloat16)
-    if p == 2 and not narrow and not tensor.is_complex():
+    if p == 2 and not tensor.is_complex() and tensor.dtype in (torch.float32, torch.float64):
+        # One pass over the elements, where `norm` makes several.
         elements = tensor.reshape(-1)
         return elements.dot(elements).sqrt()
-    magnitudes = (tensor.float() if narrow else tensor).abs()
-    if p == math.inf:
-        norm = magnitudes.amax()
-    elif p == -math.inf:
-        norm = magnitudes.amin()
-    elif p == 0:
-        norm = (magnitudes != 0).sum().to(magnitudes.dtype)
-    elif p == 1:
-        norm = magnitudes.sum()
-    elif p == 2:
-        norm = (magnitudes * magnitudes).sum().sqrt()
-    else:
-        norm = magnitudes.pow(p).sum().pow(1.0 / p)
-    return norm.to(tensor.dtype) if narrow else norm
+    return torch.norm(tensor, p)
 
 
 def get_total_norm(
