@@ -43,7 +43,12 @@ fn delete(contents: Contents) {
     let pending = PENDING.get();
     if !pending.is_null() {
         // SAFETY: the list lives on the stack of a caller of this thread, which borrows it only between drops.
-        unsafe { (*pending).push(contents) };
+        let pending = unsafe { &mut *pending };
+        match pending.try_reserve(1) {
+            Ok(()) => pending.push(contents),
+            // There is no memory to remember it, and dropping it here may overflow the stack: it is lost.
+            Err(_) => mem::forget(contents),
+        }
         return;
     }
     let mut list = Vec::new();

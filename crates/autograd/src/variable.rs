@@ -373,7 +373,8 @@ pub fn as_view(
     unsafe { view.set_version_counter(base.version_counter()) };
     let meta = DifferentiableViewMeta::new(root, view_fn, creation_meta, version(view));
     view.set_autograd_meta(Box::new(AutogradMeta::with_view(meta)));
-    Ok(())
+    // A view may be one of very many.
+    c10::check_memory()
 }
 
 fn as_strided_step(like: &Tensor) -> ViewFunc {

@@ -27,6 +27,10 @@ use pyo3::prelude::*;
 
 use crate::raw::Res;
 
+/// Small records are had even when the system's memory is exhausted, and the operator that wanted them fails.
+#[global_allocator]
+static ALLOCATOR: c10::ReserveAllocator = c10::ReserveAllocator;
+
 /// Starts the engine, once per process.
 fn start_engine() -> c10::Result<()> {
     ::ops::init()?;

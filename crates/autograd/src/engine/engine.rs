@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use c10::{
-    bail, check, internal_assert, AutoGradMode, Error, Result, StreamGuard, Tensor, ThreadLocalState,
-    ThreadLocalStateGuard,
+    bail, check, check_memory, internal_assert, AutoGradMode, Error, Result, StreamGuard, Tensor,
+    ThreadLocalState, ThreadLocalStateGuard,
 };
 
 use super::graph_task::{
@@ -70,8 +70,10 @@ pub fn execute(
     };
 
     let min_nr = min_topological_nr(&outputs);
-    let dependencies = compute_dependencies(&root, min_nr);
-    let exec_info = (!outputs.is_empty()).then(|| init_to_execute(&root, &outputs, accumulate_grad, min_nr));
+    let dependencies = compute_dependencies(&root, min_nr)?;
+    let exec_info = (!outputs.is_empty())
+        .then(|| init_to_execute(&root, &outputs, accumulate_grad, min_nr))
+        .transpose()?;
     let needs_hand_over = is_reentrant && CURRENT_DEPTH.get() >= MAX_DEPTH;
     let task = Arc::new(GraphTask::new(GraphTaskArgs {
         keep_graph,
@@ -135,7 +137,7 @@ fn run(
     task.owner.store(WORKER_DEVICE.get(), Ordering::Release);
     let own_queue = task.cpu_ready_queue.clone();
     let queue = worker::ready_queue(&own_queue, root.stream())?;
-    push(task, &queue, root, buffer);
+    push(task, &queue, root, buffer)?;
     if hand_over {
         worker::add_thread_pool_task(task)?;
         task.wait();
@@ -153,9 +155,13 @@ fn run(
     Ok(())
 }
 
-fn push(task: &Arc<GraphTask>, queue: &ReadyQueue, node: Node, inputs: InputBuffer) {
+fn push(task: &Arc<GraphTask>, queue: &ReadyQueue, node: Node, inputs: InputBuffer) -> Result<()> {
     task.outstanding.fetch_add(1, Ordering::AcqRel);
-    queue.push(NodeTask::new(task, node, inputs));
+    let queued = queue.push(NodeTask::new(task, node, inputs));
+    if queued.is_err() {
+        task.outstanding.fetch_sub(1, Ordering::AcqRel);
+    }
+    queued
 }
 
 /// What is left to do on the calling thread when all nodes have run.
@@ -207,7 +213,7 @@ pub(super) fn thread_main(task: Option<&Arc<GraphTask>>, queue: &Arc<ReadyQueue>
             if owner != WORKER_DEVICE.get() {
                 // The owner may be asleep.
                 if let Ok(queue) = worker::ready_queue_of_worker(&current.cpu_ready_queue, owner) {
-                    queue.push(NodeTask::wake(&current));
+                    queue.push_wake(&current);
                 }
             }
         }
@@ -217,6 +223,7 @@ pub(super) fn thread_main(task: Option<&Arc<GraphTask>>, queue: &Arc<ReadyQueue>
 /// Runs a node and turns every failure into the task's.
 fn run_node(task: &Arc<GraphTask>, node: &Node, inputs: InputBuffer) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
+        check_memory()?;
         let _tls = task.thread_locals.as_ref().map(ThreadLocalStateGuard::new);
         let _grad_mode = AutoGradMode::new(task.create_graph);
         let _task = GraphTaskGuard::new(task);
@@ -431,6 +438,5 @@ fn deliver(
         buffer.merge(others, consumer)?;
     }
     let queue = worker::ready_queue(&task.cpu_ready_queue, consumer)?;
-    push(task, &queue, next.clone(), buffer);
-    Ok(())
+    push(task, &queue, next.clone(), buffer)
 }

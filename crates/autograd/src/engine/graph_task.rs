@@ -191,7 +191,10 @@ pub(super) struct Dependencies {
 }
 
 /// Nodes below `min_topological_nr` can't reach a wanted node and are not expanded.
-pub(super) fn compute_dependencies(root: &Node, min_topological_nr: u64) -> Dependencies {
+///
+/// # Errors
+/// `OutOfMemory`: a graph may be of any size.
+pub(super) fn compute_dependencies(root: &Node, min_topological_nr: u64) -> Result<Dependencies> {
     let mut pending: NodeMap<Pending> = NodeMap::default();
     let mut uses_streams = false;
     let mut stack: Vec<&Node> = vec![root];
@@ -202,14 +205,15 @@ pub(super) fn compute_dependencies(root: &Node, min_topological_nr: u64) -> Depe
         uses_streams = uses_streams || node.stream().is_some();
         for edge in node.next_edges() {
             let Some(next) = &edge.function else { continue };
+            reserve_entry(&mut pending)?;
             let entry = pending.entry(NodeKey::of(next)).or_default();
             if entry.dependencies == 0 {
-                stack.push(next);
+                try_push(&mut stack, next)?;
             }
             entry.dependencies += 1;
         }
     }
-    Dependencies { pending, uses_streams }
+    Ok(Dependencies { pending, uses_streams })
 }
 
 /// The smallest topological number of the wanted nodes.
@@ -218,12 +222,15 @@ pub(super) fn min_topological_nr(outputs: &[Edge]) -> u64 {
 }
 
 /// Marks the nodes from which a wanted node can be reached, without recursion.
+///
+/// # Errors
+/// `OutOfMemory`: a graph may be of any size.
 pub(super) fn init_to_execute(
     root: &Node,
     outputs: &[Edge],
     accumulate_grad: bool,
     min_topological_nr: u64,
-) -> NodeMap<ExecInfo> {
+) -> Result<NodeMap<ExecInfo>> {
     struct Frame<'a> {
         node: &'a Node,
         next_edge: usize,
@@ -232,6 +239,7 @@ pub(super) fn init_to_execute(
     let mut exec_info: NodeMap<ExecInfo> = NodeMap::default();
     for (output_idx, output) in outputs.iter().enumerate() {
         let Some(node) = &output.function else { continue };
+        reserve_entry(&mut exec_info)?;
         let info = exec_info.entry(NodeKey::of(node)).or_default();
         if accumulate_grad {
             info.needed = true;
@@ -250,7 +258,9 @@ pub(super) fn init_to_execute(
         while let Some(edge) = node.next_edges().get(frame.next_edge) {
             frame.next_edge += 1;
             let Some(next) = &edge.function else { continue };
+            seen.try_reserve(1).map_err(|_| too_large_a_graph())?;
             if seen.insert(NodeKey::of(next)) {
+                reserve_entry(&mut exec_info)?;
                 exec_info.entry(NodeKey::of(next)).or_default();
                 child = Some(next);
                 break;
@@ -262,7 +272,7 @@ pub(super) fn init_to_execute(
         match child {
             // Made before the first wanted node: it can't reach any, unless it is one.
             Some(child) if child.topological_nr() < min_topological_nr => {}
-            Some(child) => stack.push(Frame { node: child, next_edge: 0 }),
+            Some(child) => try_push(&mut stack, Frame { node: child, next_edge: 0 })?,
             None => {
                 // All children are decided, so this node is.
                 stack.pop();
@@ -273,11 +283,29 @@ pub(super) fn init_to_execute(
             }
         }
     }
-    exec_info
+    Ok(exec_info)
+}
+
+/// Makes room for one more node.
+#[inline]
+fn reserve_entry<V>(nodes: &mut NodeMap<V>) -> Result<()> {
+    nodes.try_reserve(1).map_err(|_| too_large_a_graph())
+}
+
+#[inline]
+fn try_push<T>(stack: &mut Vec<T>, value: T) -> Result<()> {
+    stack.try_reserve(1).map_err(|_| too_large_a_graph())?;
+    stack.push(value);
+    Ok(())
+}
+
+#[cold]
+pub(super) fn too_large_a_graph() -> Error {
+    Error::out_of_memory("not enough memory to walk through the graph of the backward pass")
 }
 
 /// The order in which a pass from `root` runs its nodes, if it is run by one thread.
-pub(super) fn execution_order(root: &Node, exec: &dyn Fn(&Node) -> bool) -> Vec<Node> {
+pub(super) fn execution_order(root: &Node, exec: &dyn Fn(&Node) -> bool) -> Result<Vec<Node>> {
     use std::collections::BinaryHeap;
     struct Entry(u64, Node);
     impl PartialEq for Entry {
@@ -297,7 +325,7 @@ pub(super) fn execution_order(root: &Node, exec: &dyn Fn(&Node) -> bool) -> Vec<
         }
     }
 
-    let mut pending = compute_dependencies(root, 0).pending;
+    let mut pending = compute_dependencies(root, 0)?.pending;
     let mut heap = BinaryHeap::from([Entry(root.sequence_nr(), root.clone())]);
     let mut order = Vec::new();
     while let Some(Entry(_, node)) = heap.pop() {
@@ -307,10 +335,11 @@ pub(super) fn execution_order(root: &Node, exec: &dyn Fn(&Node) -> bool) -> Vec<
             };
             entry.dependencies -= 1;
             if entry.dependencies == 0 && exec(next) {
+                heap.try_reserve(1).map_err(|_| too_large_a_graph())?;
                 heap.push(Entry(next.sequence_nr(), next.clone()));
             }
         }
-        order.push(node);
+        try_push(&mut order, node)?;
     }
-    order
+    Ok(order)
 }

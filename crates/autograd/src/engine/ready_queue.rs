@@ -4,9 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Weak};
 
+use c10::Result;
 use parking_lot::{Condvar, Mutex};
 
-use super::graph_task::GraphTask;
+use super::graph_task::{too_large_a_graph, GraphTask};
 use super::input_buffer::InputBuffer;
 use crate::node::Node;
 
@@ -68,6 +69,9 @@ impl Ord for NodeTask {
     }
 }
 
+/// For how many wakes, of passes within passes, a queue keeps room.
+const WAKES: usize = 8;
+
 /// A priority queue that one thread pops and any thread pushes.
 #[derive(Default)]
 pub(super) struct ReadyQueue {
@@ -76,8 +80,23 @@ pub(super) struct ReadyQueue {
 }
 
 impl ReadyQueue {
-    pub(super) fn push(&self, task: NodeTask) {
-        self.heap.lock().push(task);
+    /// Queues a node that can run.
+    ///
+    /// # Errors
+    /// `OutOfMemory`: a node may have any number of next nodes.
+    pub(super) fn push(&self, task: NodeTask) -> Result<()> {
+        {
+            let mut heap = self.heap.lock();
+            heap.try_reserve(1 + WAKES).map_err(|_| too_large_a_graph())?;
+            heap.push(task);
+        }
+        self.not_empty.notify_one();
+        Ok(())
+    }
+
+    /// Wakes the owner of a graph task, who would otherwise wait for ever: there is room for it.
+    pub(super) fn push_wake(&self, task: &Arc<GraphTask>) {
+        self.heap.lock().push(NodeTask::wake(task));
         self.not_empty.notify_one();
     }
 

@@ -36,11 +36,11 @@ fn newest_node_first_within_the_deepest_pass() {
     let (a, b, c) = (node(&[]), node(&[]), node(&[]));
     let (outer, inner) = (task(&a, 0), task(&a, 1));
     let queue = ReadyQueue::default();
-    queue.push(NodeTask::new(&outer, a.clone(), InputBuffer::default()));
-    queue.push(NodeTask::new(&outer, c.clone(), InputBuffer::default()));
-    queue.push(NodeTask::new(&inner, b.clone(), InputBuffer::default()));
-    queue.push(NodeTask::new(&inner, a.clone(), InputBuffer::default()));
-    queue.push(NodeTask::wake(&outer));
+    queue.push(NodeTask::new(&outer, a.clone(), InputBuffer::default())).unwrap();
+    queue.push(NodeTask::new(&outer, c.clone(), InputBuffer::default())).unwrap();
+    queue.push(NodeTask::new(&inner, b.clone(), InputBuffer::default())).unwrap();
+    queue.push(NodeTask::new(&inner, a.clone(), InputBuffer::default())).unwrap();
+    queue.push_wake(&outer);
     let order: Vec<Option<Node>> = std::iter::from_fn(|| queue.try_pop()).map(|t| t.node).collect();
     let is = |i: usize, n: &Node| order[i].as_ref().is_some_and(|x| x.ptr_eq(n));
     assert!(order[0].is_none(), "a wake-up comes first");
@@ -61,7 +61,7 @@ fn dependencies_count_edges() {
     let leaf = node(&[]);
     let (left, right) = (node(&[&leaf]), node(&[&leaf, &leaf]));
     let root = node(&[&left, &right]);
-    let pending = compute_dependencies(&root, 0).pending;
+    let pending = compute_dependencies(&root, 0).unwrap().pending;
     let count = |n: &Node| pending.get(&NodeKey::of(n)).map(|p| p.dependencies);
     assert_eq!(count(&leaf), Some(3));
     assert_eq!((count(&left), count(&right)), (Some(1), Some(1)));
@@ -76,7 +76,7 @@ fn dependencies_stop_below_the_wanted_nodes() {
     let root = node(&[&wanted]);
     let edges = [Edge::new(wanted.clone(), 0)];
     assert_eq!(min_topological_nr(&edges), 2);
-    let pending = compute_dependencies(&root, 2).pending;
+    let pending = compute_dependencies(&root, 2).unwrap().pending;
     assert!(pending.contains_key(&NodeKey::of(&wanted)));
     assert!(!pending.contains_key(&NodeKey::of(&leaf)), "nothing below a wanted node is expanded");
 }
@@ -87,7 +87,7 @@ fn pruning_keeps_paths_to_wanted_nodes_only() {
     let (to_wanted, to_other) = (node(&[&wanted]), node(&[&other]));
     let root = node(&[&to_other, &to_wanted]);
     let edges = [Edge::new(wanted.clone(), 0)];
-    let info = init_to_execute(&root, &edges, false, 0);
+    let info = init_to_execute(&root, &edges, false, 0).unwrap();
     let runs = |n: &Node| info.get(&NodeKey::of(n)).is_some_and(ExecInfo::should_execute);
     assert!(runs(&root) && runs(&to_wanted) && runs(&wanted));
     assert!(!runs(&to_other) && !runs(&other));
@@ -99,7 +99,7 @@ fn a_wanted_node_may_lie_behind_another() {
     let near = node(&[&far]);
     let root = node(&[&near]);
     let edges = [Edge::new(near.clone(), 0), Edge::new(far.clone(), 0)];
-    let info = init_to_execute(&root, &edges, false, 0);
+    let info = init_to_execute(&root, &edges, false, 0).unwrap();
     let near = info.get(&NodeKey::of(&near)).expect("visited");
     assert!(near.needed && !near.captures.is_empty());
 }

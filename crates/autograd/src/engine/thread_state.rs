@@ -115,7 +115,7 @@ pub fn current_graph_task_execution_order() -> Result<Vec<Node>> {
                 "_current_graph_task_execution_order should only be called during the backward pass"
             )
         };
-        Ok(execution_order(&task.root, &|node| task.should_execute(node)))
+        execution_order(&task.root, &|node| task.should_execute(node))
     })
 }
 

@@ -154,7 +154,7 @@ unsafe fn free_block(ctx: *mut c_void) {
         None => {
             HEAP.stats().record_free_orphan(class_size(class));
             // SAFETY: as above.
-            unsafe { HEAP.give_blocks(class, &[block]) };
+            let _ = unsafe { HEAP.give_blocks(class, &[block]) };
         }
     });
 }

@@ -22,7 +22,7 @@ pub fn empty_strided_generic(
     let device = storage.device();
     let tensor =
         TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_and_strides(sizes, strides, 0)?;
-    Ok(tensor.into())
+    Tensor::new(tensor)
 }
 
 /// An uninitialised tensor in a memory format, row-major by default.
@@ -42,7 +42,7 @@ pub fn empty_generic(
     let storage = Storage::new(nbytes, allocator, true)?;
     let device = storage.device();
     let tensor = TensorImpl::new(Some(storage), key_set, dtype, device).with_sizes_contiguous(sizes)?;
-    Ok(tensor.into())
+    Tensor::new(tensor)
 }
 
 /// An uninitialised row-major CPU tensor.
@@ -88,7 +88,7 @@ pub fn empty_strided_symint_meta(
         (tensor.with_sym_sizes_and_strides(sizes, strides, &SymInt::ZERO)?, nbytes)
     };
     storage.set_sym_nbytes(nbytes)?;
-    Ok(tensor.into())
+    Tensor::new(tensor)
 }
 
 /// A tensor over memory that somebody else allocated (NumPy, DLPack, a mapped file).
@@ -114,5 +114,5 @@ pub unsafe fn from_blob(
         strides,
         storage_offset,
     )?;
-    Ok(tensor.into())
+    Tensor::new(tensor)
 }

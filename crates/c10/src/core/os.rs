@@ -79,6 +79,15 @@ pub(crate) unsafe fn advise_huge_pages(data: *mut u8, nbytes: usize) {
     let _ = (data, nbytes);
 }
 
+/// Gives back to the system what the C library keeps of freed memory.
+pub(crate) fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: always allowed.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Bytes per page.
 pub(crate) fn page_size() -> usize {
     static PAGE_SIZE: std::sync::OnceLock<usize> = std::sync::OnceLock::new();

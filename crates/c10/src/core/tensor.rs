@@ -5,6 +5,7 @@ use std::ops::Deref;
 
 use crate::core::tensor_impl::TensorImpl;
 use crate::util::intrusive_ptr::{IntrusivePtr, WeakIntrusivePtr};
+use crate::{check_memory, Result};
 
 /// A shared tensor: one pointer, and `Option<Tensor>` is one too. There are no undefined tensors.
 ///
@@ -18,6 +19,18 @@ pub struct Tensor(IntrusivePtr<TensorImpl>);
 pub struct WeakTensor(WeakIntrusivePtr<TensorImpl>);
 
 impl Tensor {
+    /// Shares a finished tensor.
+    ///
+    /// # Errors
+    ///
+    /// `OutOfMemory` if there is no memory for its record: see Note [Memory reserve] in `reserve_allocator.rs`.
+    #[inline]
+    pub fn new(tensor: TensorImpl) -> Result<Self> {
+        let tensor = Self(IntrusivePtr::new(tensor));
+        check_memory()?;
+        Ok(tensor)
+    }
+
     /// Whether both are the same tensor, as `is` in Python.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {

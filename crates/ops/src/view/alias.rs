@@ -30,12 +30,12 @@ pub(super) fn alias_as<I: SizeInt>(
     if let (Some(sizes), Some(strides), Some(offset)) =
         (I::as_ints(sizes), I::as_ints(strides), offset.maybe_as_int())
     {
-        return Ok(view.with_sizes_and_strides(sizes, strides, offset)?.into());
+        return Tensor::new(view.with_sizes_and_strides(sizes, strides, offset)?);
     }
     let (sizes, strides) = (I::to_sym_slice(sizes), I::to_sym_slice(strides));
     let offset = offset.to_sym();
     if self_.is_meta() {
-        return Ok(view.with_sym_sizes_and_strides(&sizes, &strides, &offset)?.into());
+        return Tensor::new(view.with_sym_sizes_and_strides(&sizes, &strides, &offset)?);
     }
     // Memory has a place and a size: its views are decided.
     let view = view.with_sizes_and_strides(
@@ -43,7 +43,7 @@ pub(super) fn alias_as<I: SizeInt>(
         &guard_int_array(&strides)?,
         offset.guard_int()?,
     )?;
-    Ok(view.into())
+    Tensor::new(view)
 }
 
 /// `aten::alias`: the same tensor as a new one.

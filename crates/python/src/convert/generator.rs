@@ -28,6 +28,7 @@ impl PyGenerator {
         };
         let generator = c10::get_default_generator(device)?.clone_generator();
         generator.set_current_seed(c10::DEFAULT_RNG_SEED);
+        c10::check_memory()?;
         Ok(PyGenerator { generator })
     }
 

@@ -196,18 +196,33 @@ fn boolean(object: &Bound<'_, PyAny>) -> Res<Option<bool>> {
 }
 
 /// The items of a tuple or list.
-pub(super) fn sequence<'py>(object: &Bound<'py, PyAny>) -> Option<SmallVec<[Bound<'py, PyAny>; 8]>> {
+pub(super) fn sequence<'py>(object: &Bound<'py, PyAny>) -> Res<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
     if let Ok(tuple) = object.cast::<PyTuple>() {
-        return Some(tuple.iter().collect());
+        check_memory_for(tuple.len())?;
+        return Ok(Some(tuple.iter().collect()));
     }
-    object.cast::<PyList>().ok().map(|list| list.iter().collect())
+    let Ok(list) = object.cast::<PyList>() else { return Ok(None) };
+    check_memory_for(list.len())?;
+    Ok(Some(list.iter().collect()))
+}
+
+/// Fails if a list of this many values cannot be handled: it is copied several times, its values take up to 16 bytes,
+/// and where it lies inside others (`Arc<[Tensor]>`) it is not allocated fallibly.
+#[inline]
+fn check_memory_for(values: usize) -> Res<()> {
+    /// Below, c10's Note [Memory reserve] sees to it.
+    const SHORT: usize = 1 << 15;
+    if values > SHORT {
+        c10::try_with_capacity::<[u8; 64]>(values)?;
+    }
+    Ok(())
 }
 
 fn list<T>(
     object: &Bound<'_, PyAny>,
     item: impl Fn(&Bound<'_, PyAny>) -> Res<Option<T>>,
 ) -> Res<Option<Vec<T>>> {
-    let Some(items) = sequence(object) else { return Ok(None) };
+    let Some(items) = sequence(object)? else { return Ok(None) };
     items.iter().map(item).collect()
 }
 
@@ -218,7 +233,7 @@ fn int_list(
     object: &Bound<'_, PyAny>,
     context: &mut Context,
 ) -> Res<Option<IValue>> {
-    if let Some(items) = sequence(object) {
+    if let Some(items) = sequence(object)? {
         let Some(first) = items.first() else { return Ok(Some(ints_to_value(std::iter::empty(), symbolic))) };
         if !is_int_item(first) {
             context.failed_item = Some(0);
@@ -285,7 +300,7 @@ fn not_a_tensor(item: &Bound<'_, PyAny>, index: usize, number: usize) -> crate::
 }
 
 fn tensor_list(number: usize, object: &Bound<'_, PyAny>, context: &mut Context) -> Res<Option<IValue>> {
-    let Some(items) = sequence(object) else { return Ok(None) };
+    let Some(items) = sequence(object)? else { return Ok(None) };
     let mut any_foreign = false;
     for (i, item) in items.iter().enumerate() {
         if tensor::is_exact(item) {
@@ -310,7 +325,7 @@ fn optional_tensor_list(
     object: &Bound<'_, PyAny>,
     context: &mut Context,
 ) -> Res<Option<IValue>> {
-    let Some(items) = sequence(object) else { return Ok(None) };
+    let Some(items) = sequence(object)? else { return Ok(None) };
     for (i, item) in items.iter().enumerate() {
         if tensor::is_exact(item) || item.is_none() {
             continue;

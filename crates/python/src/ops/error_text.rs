@@ -116,7 +116,7 @@ fn wrong_type(
     let object = unsafe { at(call.py, object) };
     let place = if keyword { String::new() } else { format!(" (position {})", position + 1) };
     let expected = param.kind.type_name();
-    if let (Some(items), Some(index)) = (sequence(&object), call.context.failed_item) {
+    if let (Some(items), Some(index)) = (sequence(&object).ok().flatten(), call.context.failed_item) {
         if let Some(item) = items.get(index) {
             let found = type_name(item)?;
             return Ok(format!(

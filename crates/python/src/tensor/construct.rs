@@ -111,7 +111,7 @@ fn legacy_tensor(
         let keys = TensorOptions::default().dtype(dtype).device(storage.device()).compute_dispatch_key()?;
         let device = storage.device();
         let tensor = TensorImpl::new(Some(storage), DispatchKeySet::from_key(keys), dtype, device);
-        return Ok(tensor.with_sizes_contiguous(&[numel])?.into());
+        return Ok(Tensor::new(tensor.with_sizes_contiguous(&[numel])?)?);
     }
     if scalar::number_kind(&data).is_some() {
         let text = format!("new(): data must be a sequence (got {})", data.get_type().name()?);
@@ -394,7 +394,7 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
         };
         let key: DispatchKey = TensorOptions::default().dtype(dtype).device(device).compute_dispatch_key()?;
         let tensor = TensorImpl::new(None, DispatchKeySet::from_key(key), dtype, device);
-        let tensor: Tensor = tensor.with_sizes_and_strides(&sizes, &strides, offset)?.into();
+        let tensor = Tensor::new(tensor.with_sizes_and_strides(&sizes, &strides, offset)?)?;
         tensor.set_python_dispatch(true);
         if named.flag("requires_grad")? {
             variable::set_requires_grad(&tensor, true)?;

@@ -36,6 +36,31 @@ struct FreeList(Vec<*mut u8>);
 // SAFETY: the pointers stand for memory that the list owns alone.
 unsafe impl Send for FreeList {}
 
+impl FreeList {
+    /// Lists more. False if there is no memory for the list itself: then nothing is listed.
+    #[must_use = "what is not listed is lost unless somebody keeps it"]
+    fn add(&mut self, addresses: impl ExactSizeIterator<Item = *mut u8>) -> bool {
+        let listed = self.0.try_reserve(addresses.len()).is_ok();
+        if listed {
+            self.0.extend(addresses);
+        }
+        listed
+    }
+
+    /// Takes over what another list has; says how many addresses are lost because there is no memory for the list.
+    fn absorb(&mut self, mut other: FreeList) -> usize {
+        if self.0.len() < other.0.len() {
+            mem::swap(self, &mut other);
+        }
+        let count = other.0.len();
+        if self.add(other.0.into_iter()) {
+            0
+        } else {
+            count
+        }
+    }
+}
+
 /// The shared state. One exists per process (and more in tests).
 pub(super) struct Heap {
     config: OnceLock<Result<Config, String>>,
@@ -135,20 +160,32 @@ impl Heap {
             *slot = block(i);
         }
         if total > count {
-            self.cached.fetch_add((total - count) * size, Relaxed);
-            self.classes[class].lock().0.extend((count..total).rev().map(block));
+            // Not listed, they are lost until the process ends.
+            let _ = self.list_blocks(class, (count..total).rev().map(block));
         }
         Ok(count)
     }
 
-    /// Takes free blocks of a class back.
+    /// Takes free blocks of a class back. False if there is no memory to list them: the caller still has them.
     ///
     /// # Safety
     /// The blocks must come from `take_blocks` of the same class and no longer be used.
-    pub(super) unsafe fn give_blocks(&self, class: usize, blocks: &[*mut u8]) {
-        self.cached.fetch_add(blocks.len() * class_size(class), Relaxed);
-        self.classes[class].lock().0.extend_from_slice(blocks);
+    #[must_use = "what the heap does not take is the caller's"]
+    pub(super) unsafe fn give_blocks(&self, class: usize, blocks: &[*mut u8]) -> bool {
+        let listed = self.list_blocks(class, blocks.iter().copied());
         self.enforce_cache_cap();
+        listed
+    }
+
+    fn list_blocks(&self, class: usize, blocks: impl ExactSizeIterator<Item = *mut u8>) -> bool {
+        let nbytes = blocks.len() * class_size(class);
+        // Counted first, as others may take them at once.
+        self.cached.fetch_add(nbytes, Relaxed);
+        let listed = self.classes[class].lock().add(blocks);
+        if !listed {
+            self.cached.fetch_sub(nbytes, Relaxed);
+        }
+        listed
     }
 
     /// A large block of at least `nbytes`.
@@ -200,7 +237,8 @@ impl Heap {
             Some(region) => {
                 self.num_os_allocs.fetch_add(1, Relaxed);
                 let others = (1..SPANS_PER_REGION).rev().map(|i| region.wrapping_add(i * SPAN_SIZE));
-                self.empty_spans.lock().0.extend(others);
+                // Not listed, they stay unused: addresses without memory.
+                let _ = self.empty_spans.lock().add(others);
                 Ok(region)
             }
             None => {
@@ -312,24 +350,30 @@ impl Heap {
         let size = class_size(class);
         let per_span = SPAN_SIZE / size;
         let span_of = |block: *mut u8| block.map_addr(|address| address & !(SPAN_SIZE - 1));
-        let mut list = mem::take(&mut *self.classes[class].lock()).0;
-        list.sort_unstable();
-        let mut kept = Vec::new();
-        let mut released = 0;
-        for group in list.chunk_by(|a, b| span_of(*a) == span_of(*b)) {
-            if group.len() < per_span {
-                kept.extend_from_slice(group);
-                continue;
+        let mut list = mem::take(&mut *self.classes[class].lock());
+        let blocks = &mut list.0;
+        blocks.sort_unstable();
+        // What stays moves to the front of the list: there may be no memory for another.
+        let (mut kept, mut begin, mut released) = (0, 0, 0);
+        while let Some(&first) = blocks.get(begin) {
+            let span = span_of(first);
+            let count = blocks[begin..].iter().take_while(|block| span_of(**block) == span).count();
+            if count < per_span {
+                blocks.copy_within(begin..begin + count, kept);
+                kept += count;
+            } else {
+                // SAFETY: all blocks of the span were in the list, which is ours now, so nobody uses its memory.
+                unsafe { os::decommit(span, SPAN_SIZE) };
+                self.cached.fetch_sub(per_span * size, Relaxed);
+                self.note_release(SPAN_SIZE);
+                let _ = self.empty_spans.lock().add(std::iter::once(span));
+                released += SPAN_SIZE;
             }
-            let span = span_of(group[0]);
-            // SAFETY: all blocks of the span were in the list, which is ours now, so nobody uses its memory.
-            unsafe { os::decommit(span, SPAN_SIZE) };
-            self.cached.fetch_sub(per_span * size, Relaxed);
-            self.note_release(SPAN_SIZE);
-            self.empty_spans.lock().0.push(span);
-            released += SPAN_SIZE;
+            begin += count;
         }
-        self.classes[class].lock().0.append(&mut kept);
+        blocks.truncate(kept);
+        let lost = self.classes[class].lock().absorb(list);
+        self.cached.fetch_sub(lost * size, Relaxed);
         released
     }
 
@@ -338,6 +382,7 @@ impl Heap {
     pub(super) fn release_cached_memory(&self) {
         self.num_retries.fetch_add(1, Relaxed);
         self.trim(0);
+        os::trim_heap();
     }
 
     pub(super) fn count_oom(&self) {

@@ -89,17 +89,17 @@ impl ThreadCache {
         let magazine = &mut self.magazines[class];
         let count = magazine.len.div_ceil(2);
         // SAFETY: the blocks came from this heap with this class and are free; they are forgotten below.
-        unsafe { heap.give_blocks(class, &magazine.blocks[..count]) };
+        // What the heap cannot list, as memory is exhausted, is lost: a free has to succeed.
+        let _ = unsafe { heap.give_blocks(class, &magazine.blocks[..count]) };
         magazine.blocks.copy_within(count..magazine.len, 0);
         magazine.len -= count;
     }
 
-    /// Gives the heap everything.
+    /// Gives the heap everything that it can list.
     pub(super) fn flush(&mut self, heap: &Heap) {
         for (class, magazine) in self.magazines.iter_mut().enumerate() {
-            if magazine.len != 0 {
-                // SAFETY: as in `spill`.
-                unsafe { heap.give_blocks(class, &magazine.blocks[..magazine.len]) };
+            // SAFETY: as in `spill`.
+            if magazine.len != 0 && unsafe { heap.give_blocks(class, &magazine.blocks[..magazine.len]) } {
                 magazine.len = 0;
             }
         }

@@ -44,7 +44,7 @@ impl TensorImpl {
             // SAFETY: the copy is not shared yet.
             unsafe { copy.version.set(version_counter) };
         }
-        Ok(Tensor::from(copy))
+        Tensor::new(copy)
     }
 
     /// Whether this tensor can become the same as `from` by [`shallow_copy_from`](Self::shallow_copy_from): the kinds agree.

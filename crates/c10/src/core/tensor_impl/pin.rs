@@ -26,7 +26,7 @@
 mod count;
 
 use std::borrow::Borrow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use smallvec::SmallVec;
@@ -56,6 +56,9 @@ struct Held {
 thread_local! {
     /// What this thread holds, latest last.
     static HELD: RefCell<Vec<Held>> = const { RefCell::new(Vec::new()) };
+    /// How many: most threads hold nothing most of the time, and need not touch the list, whose destructor the first
+    /// touch registers with the C library.
+    static COUNT_HELD: Cell<usize> = const { Cell::new(0) };
 }
 
 fn remember(tensor: &Tensor, kind: Kind, generation: Option<u32>) {
@@ -63,7 +66,11 @@ fn remember(tensor: &Tensor, kind: Kind, generation: Option<u32>) {
     let storage = (kind == Kind::Pin).then(|| tensor.storage().ok().map(Storage::pin)).flatten();
     let entry = Held { tensor: tensor.as_ptr(), kind, generation, _storage: storage };
     // A thread that is being torn down runs no operators: nobody asks what it holds.
-    let _ = HELD.try_with(|held| held.borrow_mut().push(entry));
+    let _ = HELD.try_with(|held| {
+        let mut held = held.borrow_mut();
+        held.push(entry);
+        COUNT_HELD.set(held.len());
+    });
 }
 
 /// Forgets the latest hold of a kind; `None` if it has been lifted.
@@ -72,7 +79,9 @@ fn forget(tensor: &Tensor, kind: Kind) -> Option<Held> {
         let mut held = held.borrow_mut();
         let at =
             held.iter().rposition(|held| held.kind == kind && std::ptr::eq(held.tensor, tensor.as_ptr()))?;
-        Some(held.remove(at))
+        let entry = held.remove(at);
+        COUNT_HELD.set(held.len());
+        Some(entry)
     })
     .ok()
     .flatten()
@@ -80,6 +89,9 @@ fn forget(tensor: &Tensor, kind: Kind) -> Option<Held> {
 
 /// How often this thread holds a tensor in a way.
 fn holds(tensor: &TensorImpl, kind: Kind) -> u32 {
+    if COUNT_HELD.get() == 0 {
+        return 0;
+    }
     let count = HELD.try_with(|held| {
         held.borrow().iter().filter(|held| held.kind == kind && std::ptr::eq(held.tensor, tensor)).count()
     });
@@ -111,7 +123,7 @@ impl<T: Borrow<Tensor>> TensorPin<T> {
     /// for a claim.
     #[inline]
     pub fn new(tensor: T) -> Self {
-        let polite = HELD.try_with(|held| held.borrow().is_empty()).unwrap_or(false);
+        let polite = COUNT_HELD.get() == 0;
         while !try_pin(tensor.borrow(), polite) {
             wait_until(&|| tensor.borrow().pins.is_pinnable(polite));
         }
@@ -256,7 +268,10 @@ impl WithoutHolds {
     /// Lifts what this thread holds.
     #[inline]
     pub fn new() -> Self {
-        let lifted = HELD.try_with(RefCell::take).unwrap_or_default();
+        let lifted = match COUNT_HELD.replace(0) {
+            0 => Vec::new(),
+            _ => HELD.try_with(RefCell::take).unwrap_or_default(),
+        };
         for held in &lifted {
             // SAFETY: who holds a tensor keeps it alive until the hold ends, which is after this guard: the thread's
             // holds are those of calls further up its stack.

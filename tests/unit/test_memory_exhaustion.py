@@ -1,0 +1,101 @@
+"""A process whose memory is exhausted: errors that can be caught, and a process that goes on."""
+
+import subprocess
+import sys
+
+import pytest
+
+PROLOGUE = """
+import resource
+import ptr
+
+# There is a page for small tensors: the address space may be used up by others for good.
+ptr.zeros(3)
+
+def limit(megabytes):
+    for line in open("/proc/self/status"):
+        if line.startswith("VmSize"):
+            size = int(line.split()[1]) * 1024 + megabytes * 2**20
+            resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+def fill():
+    blocks = []
+    try:
+        while True:
+            blocks.append(bytearray(1 << 16))
+    except MemoryError:
+        return blocks
+
+def program():
+{body}
+
+caught = False
+try:
+    program()
+except (MemoryError, ptr.OutOfMemoryError):
+    caught = True
+# Only now the traceback is gone, and with it what the program had.
+print(caught)
+print(ptr.ones(3).sum().item())
+"""
+
+PROGRAMS = {
+    "many small tensors": """
+        tensors = []
+        limit(20)
+        while True:
+            tensors.append(ptr.zeros(1))
+    """,
+    "many views": """
+        limit(20)
+        ptr.zeros(1).expand(2**25).unbind()
+    """,
+    "a graph that never ends": """
+        x = ptr.ones(1, requires_grad=True)
+        limit(20)
+        while True:
+            x = x * 2
+    """,
+    "backward of a long chain": """
+        x = ptr.ones(1, requires_grad=True)
+        y = x
+        for _ in range(200_000):
+            y = y + 1
+        limit(8)
+        blocks = fill()
+        y.backward()
+    """,
+    "backward of a wide graph": """
+        x = ptr.ones(100_000, requires_grad=True)
+        y = ptr.stack(x.unbind()).sum()
+        limit(8)
+        blocks = fill()
+        y.backward()
+    """,
+    "a long list": """
+        tensors = [ptr.ones(1)] * 2**21
+        limit(20)
+        ptr.cat(tensors)
+    """,
+    "many generators": """
+        generators = []
+        limit(20)
+        while True:
+            generators.append(ptr.Generator())
+    """,
+    "many modules": """
+        modules = []
+        limit(20)
+        while True:
+            modules.append(ptr.nn.Linear(3, 3))
+    """,
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_exhausted_memory_is_an_error_that_can_be_caught(name: str) -> None:
+    body = "\n".join(line[4:] for line in PROGRAMS[name].splitlines())
+    program = PROLOGUE.replace("{body}", body)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (run.returncode, run.stdout.split()) == (0, ["True", "3.0"]), run.stderr
