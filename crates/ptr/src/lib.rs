@@ -16,6 +16,17 @@
 //! * Everything fallible returns [`Result`]; no operator panics on bad input.
 //! * Tensors are counted references: `clone` shares memory, as in PyTorch.
 //! * Work is split over [`Config::threads`] threads of the engine's own pool; results have the same bits for any number.
+//! * A program that installs [`ReserveAllocator`] as its global allocator gets an error, and goes on, when memory is
+//!   exhausted.
+//!
+//! # What shares a tensor
+//!
+//! As in PyTorch, all handles to a tensor see the same sizes, strides and storage, and operators that change these
+//! (`resize_`, `set_`, `unsqueeze_` and their like, and an `out` that has the wrong size) take it by shared reference.
+//! The compiler does not know that such a call ends what [`Tensor::sizes`](c10::TensorImpl::sizes),
+//! [`strides`](c10::TensorImpl::strides) and [`storage`](c10::TensorImpl::storage) have lent: copy what you keep across
+//! it. Nor does it order threads that share a tensor when one of them writes to it: a lock is the program's to take, or a
+//! [`TensorPin`](c10::TensorPin).
 
 mod config;
 mod data;
@@ -24,7 +35,7 @@ mod gradients;
 pub use autograd;
 pub use c10::{
     Complex, Device, DeviceType, Element, Error, ErrorKind, Generator, Layout, MemoryFormat, NoGradGuard,
-    Result, Scalar, ScalarType, SymInt, Tensor,
+    ReserveAllocator, Result, Scalar, ScalarType, SymInt, Tensor,
 };
 pub use config::{init, num_threads, set_num_threads, Config};
 pub use data::{manual_seed, tensor, to_vec};

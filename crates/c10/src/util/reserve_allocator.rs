@@ -277,7 +277,7 @@ mod tests {
         static SLOTS: Slots<256, 64, 2> = Slots::new();
         let layout = Layout::from_size_align(200, 64).unwrap();
         let taken: Vec<_> = (0..128).map(|_| SLOTS.claim(layout)).collect();
-        assert!(taken.iter().all(|slot| !slot.is_null() && *slot as usize % 256 == 0));
+        assert!(taken.iter().all(|slot| !slot.is_null() && (*slot as usize).is_multiple_of(256)));
         assert_eq!(taken.iter().collect::<HashSet<_>>().len(), 128);
         assert!(SLOTS.claim(layout).is_null() && SLOTS.is_mostly_used());
         assert!(SLOTS.release(taken[77]) && SLOTS.claim(layout) == taken[77]);
