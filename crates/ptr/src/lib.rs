@@ -12,7 +12,7 @@
 //! ```
 //!
 //! * [`at`] has every operator as a typed function, under PyTorch's name with the overload appended:
-//!   `add.Tensor` is [`at::add_tensor`](ops::at::add_tensor).
+//!   `add.Tensor` is [`at::add_tensor`].
 //! * Everything fallible returns [`Result`]; no operator panics on bad input.
 //! * Tensors are counted references: `clone` shares memory, as in PyTorch.
 //! * Work is split over [`Config::threads`] threads of the engine's own pool; results have the same bits for any number.
