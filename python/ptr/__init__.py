@@ -141,14 +141,13 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_LEGACY_TYPES})
 
 
+@_C._overridable
 def is_nonzero(input: Tensor) -> bool:
     """Return whether the one element of ``input`` is not zero.
 
     Raises:
         RuntimeError: ``input`` has no or several elements.
     """
-    if _C._has_torch_function_unary(input):
-        return _C._handle_torch_function(is_nonzero, (input,), (input,), {})
     return _builtins.bool(input)
 
 

@@ -25,23 +25,10 @@ def _handle(method: Any, args: tuple[Any, ...], *rest: Any, **kwargs: Any) -> An
     return _C._handle_torch_function(method, args, (*args, *rest), kwargs)
 
 
-def _overridable(method: Any) -> Any:
-    """Make a method that subclasses with a ``__torch_function__`` and modes see."""
-    from functools import wraps
-
-    @wraps(method)
-    def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _has_torch_function_unary(self):
-            return _C._handle_torch_function(wrapper, (self,), (self, *args), kwargs)
-        return method(self, *args, **kwargs)
-
-    return wrapper
-
-
 def _method(function: Any) -> Any:
     """Put a function among the methods of the type, under its own name."""
     function.__qualname__ = f"Tensor.{function.__name__}"
-    setattr(Tensor, function.__name__, _overridable(function))
+    setattr(Tensor, function.__name__, _C._overridable(function))
     return function
 
 
@@ -114,10 +101,8 @@ def register_post_accumulate_grad_hook(self: Any, hook: Callable[[Any], None]) -
 # ---- printing
 
 
-@_plain_method
+@_method
 def __repr__(self: Any, *, tensor_contents: str | None = None) -> str:
-    if _has_torch_function_unary(self):
-        return _handle(Tensor.__repr__, (self,), tensor_contents=tensor_contents)
     from ptr._tensor_str import _str
 
     return _str(self, tensor_contents=tensor_contents)
@@ -133,10 +118,8 @@ def __format__(self: Any, format_spec: str) -> str:
 # ---- copies and pickles
 
 
-@_plain_method
+@_method
 def __deepcopy__(self: Any, memo: dict[int, Any]) -> Any:
-    if _has_torch_function_unary(self):
-        return _handle(Tensor.__deepcopy__, (self,), memo)
     if not self.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
@@ -270,10 +253,8 @@ def as_subclass(self: Any, cls: type) -> Any:
 # ---- protocols
 
 
-@_plain_method
+@_method
 def __contains__(self: Any, element: Any) -> bool:
-    if _has_torch_function_unary(self):
-        return _handle(Tensor.__contains__, (self,), element)
     if isinstance(element, (Tensor, int, float, complex)):
         return bool((element == self).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
@@ -284,10 +265,8 @@ def __reversed__(self: Any) -> Any:
     return self if self.dim() == 0 else self.flip(0)
 
 
-@_plain_method
+@_method
 def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> Any:
-    if _has_torch_function_unary(self):
-        return _handle(Tensor.__array__, (self,), dtype=dtype)
     array = self.numpy()
     if dtype is not None and array.dtype != dtype:
         return array.astype(dtype, copy=False)

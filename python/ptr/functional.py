@@ -102,6 +102,7 @@ def _broadcast_size(shapes: list[Any]) -> Any:
     return _C.Size(result)
 
 
+@_C._overridable
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """Split a tensor into pieces along a dimension. The pieces are views.
 
@@ -115,8 +116,6 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
         >>> torch.split(torch.arange(5), 2)
         (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
-    if _has_torch_function((tensor,)):
-        return _C._handle_torch_function(split, (tensor,), (tensor, split_size_or_sections), {"dim": dim})
     if isinstance(split_size_or_sections, (list, tuple)):
         return _functions.split_with_sizes(tensor, list(split_size_or_sections), dim)
     return _functions.split(tensor, int(split_size_or_sections), dim)
@@ -282,6 +281,7 @@ def block_diag(*tensors: Any) -> Any:
     return result
 
 
+@_C._overridable
 def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
     """Return the matrix or vector norm of a tensor.
 
@@ -298,9 +298,6 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
         >>> torch.norm(torch.tensor([3.0, 4.0]))
         tensor(5.)
     """
-    if _has_torch_function((input,)):
-        options = {"p": p, "dim": dim, "keepdim": keepdim, "out": out, "dtype": dtype}
-        return _C._handle_torch_function(norm, (input,), (input,), options)
     if isinstance(p, str) and (p != "fro" or (dim is not None and not isinstance(dim, int) and len(dim) > 2)):
         _refuse_matrix_norm(input, p, dim)
     order = 2.0 if p in ("fro", None) else float(p)

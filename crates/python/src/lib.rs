@@ -51,6 +51,7 @@ fn fill(module: &Bound<'_, PyModule>) -> Res<()> {
     convert::numeric_limits::register(module)?;
     storage::register(module)?;
     ops::torch_function::register(module)?;
+    ops::overridable::register(module)?;
     tensor::register(module)?;
     ops::binding::register(module)?;
     ops::operator_handle::register(module)?;

@@ -1,7 +1,8 @@
 """The functions that modules are made of.
 
-Functions with nothing to add are the engine's own. The others check arguments, fill in defaults and call it; they hand
-over to an argument's ``__torch_function__`` first, under their own name.
+Functions with nothing to add are the engine's own. The others check arguments, fill in defaults and call it; where the
+engine would not offer the call to modes and to an argument's ``__torch_function__`` under the function's own name,
+``_overridable`` does.
 """
 
 from __future__ import annotations
@@ -37,16 +38,7 @@ __all__ = [
 Tensor = torch.Tensor
 _nn = torch._C._nn
 _VF = torch._C._VariableFunctions
-_has_torch_function = torch._C._has_torch_function
-_has_torch_function_unary = torch._C._has_torch_function_unary
-
-
-def _handle(func: Any, tensors: tuple[Any, ...], *args: Any, **kwargs: Any) -> Any:
-    # Imported here: few programs override functions.
-    from ptr.overrides import handle_torch_function
-
-    return handle_torch_function(func, tensors, *args, **kwargs)
-
+_overridable = torch._C._overridable
 
 # linear(input, weight, bias=None): y = input @ weight.T + bias
 linear = _nn.linear
@@ -61,13 +53,13 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return _VF.bilinear(input1, input2, weight, bias)
 
 
+@_overridable
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return :math:`\\max(0, x)` of each element; see :class:`~ptr.nn.ReLU`."""
-    if _has_torch_function_unary(input):
-        return _handle(relu, (input,), input, inplace=inplace)
     return _VF.relu_(input) if inplace else _VF.relu(input)
 
 
+@_overridable
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero elements with probability ``p`` and scale the rest; see :class:`~ptr.nn.Dropout`.
 
@@ -80,8 +72,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     Raises:
         ValueError: ``p`` is outside of [0, 1].
     """
-    if _has_torch_function_unary(input):
-        return _handle(dropout, (input,), input, p=p, training=training, inplace=inplace)
     if p < 0.0 or p > 1.0:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
     return _VF.dropout_(input, p, training) if inplace else _VF.dropout(input, p, training)
@@ -95,6 +85,7 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
+@_overridable
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Scale slices along ``dim`` to positive values that sum to 1; see :class:`~ptr.nn.Softmax`.
 
@@ -103,13 +94,12 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         dim: the dimension; leaving it out is deprecated.
         dtype: cast ``input`` to it first, which avoids overflow of narrow types.
     """
-    if _has_torch_function_unary(input):
-        return _handle(softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
+@_overridable
 def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return the logarithm of :func:`softmax`; see :class:`~ptr.nn.LogSoftmax`.
 
@@ -118,13 +108,12 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
         dim: the dimension; leaving it out is deprecated.
         dtype: cast ``input`` to it first.
     """
-    if _has_torch_function_unary(input):
-        return _handle(log_softmax, (input,), input, dim=dim, _stacklevel=_stacklevel, dtype=dtype)
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 
+@_overridable
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Extend the last dimensions of ``input``.
 
@@ -139,11 +128,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         >>> F.pad(torch.ones(2), (1, 2))
         tensor([0., 1., 1., 0., 0.])
     """
-    if _has_torch_function_unary(input):
-        return _handle(torch.nn.functional.pad, (input,), input, pad, mode=mode, value=value)
     return _nn.pad(input, pad, mode, value)
 
 
+@_overridable
 def max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Any,
@@ -154,23 +142,12 @@ def max_pool2d_with_indices(
     return_indices: bool = False,
 ) -> Any:
     """Return the maxima over windows and where they are; see :class:`~ptr.nn.MaxPool2d`."""
-    if _has_torch_function_unary(input):
-        return _handle(
-            max_pool2d_with_indices,
-            (input,),
-            input,
-            kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-            return_indices=return_indices,
-        )
     # The operator takes no stride, rather than the kernel's size, as an empty list.
     stride = [] if stride is None else stride
     return _nn.max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@_overridable
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -183,21 +160,10 @@ def max_pool2d(
     """Return the maxima over windows, with ``return_indices`` also where they are; see :class:`~ptr.nn.MaxPool2d`."""
     if return_indices:
         return max_pool2d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
-    if _has_torch_function_unary(input):
-        return _handle(
-            max_pool2d,
-            (input,),
-            input,
-            kernel_size,
-            stride=stride,
-            padding=padding,
-            dilation=dilation,
-            ceil_mode=ceil_mode,
-            return_indices=return_indices,
-        )
     return _VF.max_pool2d(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
 
 
+@_overridable
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -212,23 +178,12 @@ def nll_loss(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if _has_torch_function((input, target, weight)):
-        return _handle(
-            nll_loss,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-        )
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce)
     return _nn.nll_loss_nd(input, target, weight, _Reduction.get_enum(reduction), ignore_index)
 
 
+@_overridable
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -244,19 +199,6 @@ def cross_entropy(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if _has_torch_function((input, target, weight)):
-        return _handle(
-            cross_entropy,
-            (input, target, weight),
-            input,
-            target,
-            weight=weight,
-            size_average=size_average,
-            ignore_index=ignore_index,
-            reduce=reduce,
-            reduction=reduction,
-            label_smoothing=label_smoothing,
-        )
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce)
     return _nn.cross_entropy_loss(input, target, weight, _Reduction.get_enum(reduction), ignore_index, label_smoothing)
@@ -286,6 +228,7 @@ def _elementwise_loss(
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
 
 
+@_overridable
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -305,22 +248,12 @@ def mse_loss(
     Raises:
         ValueError: ``reduction`` is unknown, or ``weight`` has another shape.
     """
-    if _has_torch_function((input, target, weight)):
-        return _handle(
-            mse_loss,
-            (input, target, weight),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            weight=weight,
-        )
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce)
     return _elementwise_loss(mse_loss, _nn.mse_loss, lambda d: d * d, input, target, reduction, weight)
 
 
+@_overridable
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -330,17 +263,6 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return the absolute difference of ``input`` and ``target``, reduced; arguments as in :func:`mse_loss`."""
-    if _has_torch_function((input, target, weight)):
-        return _handle(
-            l1_loss,
-            (input, target, weight),
-            input,
-            target,
-            size_average=size_average,
-            reduce=reduce,
-            reduction=reduction,
-            weight=weight,
-        )
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce)
     return _elementwise_loss(l1_loss, _nn.l1_loss, torch.abs, input, target, reduction, weight)

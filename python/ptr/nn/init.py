@@ -82,15 +82,7 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def _overridden(func: Any, tensor: Tensor, **kwargs: Any) -> Any:
-    """Return a tuple with the result of the tensor's ``__torch_function__``, or ``None`` if it has none."""
-    if not torch._C._has_torch_function_unary(tensor):
-        return None
-    from ptr.overrides import handle_torch_function
-
-    return (handle_torch_function(func, (tensor,), tensor=tensor, **kwargs),)
-
-
+@torch._C._overridable
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill ``tensor`` from the uniform distribution :math:`U(a, b)` and return it.
 
@@ -99,18 +91,13 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         a, b: the bounds.
         generator: the source of randomness. Default: the global one.
     """
-    handled = _overridden(uniform_, tensor, a=a, b=b, generator=generator)
-    if handled:
-        return handled[0]
     with torch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
+@torch._C._overridable
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill ``tensor`` from the normal distribution of the given mean and deviation and return it."""
-    handled = _overridden(normal_, tensor, mean=mean, std=std, generator=generator)
-    if handled:
-        return handled[0]
     with torch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -185,11 +172,9 @@ def _rejection_sample(tensor: Tensor, mean: float, std: float, a: float, b: floa
         tensor.copy_(result)
 
 
+@torch._C._overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill ``tensor`` with ``val`` and return it."""
-    handled = _overridden(constant_, tensor, val=val)
-    if handled:
-        return handled[0]
     with torch.no_grad():
         return tensor.fill_(val)
 
@@ -306,6 +291,7 @@ def _is_empty(tensor: Tensor) -> bool:
     return True
 
 
+@torch._C._overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,
@@ -327,9 +313,6 @@ def kaiming_uniform_(
     Raises:
         ValueError: ``tensor`` has fewer than two dimensions, or a name is unknown.
     """
-    handled = _overridden(kaiming_uniform_, tensor, a=a, mode=mode, nonlinearity=nonlinearity, generator=generator)
-    if handled:
-        return handled[0]
     if _is_empty(tensor):
         return tensor
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)

@@ -9,6 +9,7 @@ pub(crate) mod call;
 mod convert_argument;
 mod error_text;
 pub(crate) mod operator_handle;
+pub(crate) mod overridable;
 mod parser;
 pub(crate) mod return_types;
 mod signature;

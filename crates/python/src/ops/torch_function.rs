@@ -227,7 +227,7 @@ fn overloaded<'py>(py: Python<'py>, relevant: &[&Bound<'py, PyAny>]) -> Vec<Boun
 
 /// The protocol proper: modes from the innermost, then the arguments, until one does not say `NotImplemented`. Plain tensors
 /// among the arguments are named to modes, and not asked.
-fn dispatch(
+pub(super) fn dispatch(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
