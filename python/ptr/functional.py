@@ -306,8 +306,9 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     order = 2.0 if p in ("fro", None) else float(p)
     result = _vector_norm(input, order, dim, keepdim, dtype)
     if out is not None:
-        out.resize_(result.shape).copy_(result)
-        return out
+        if out.dtype != result.dtype:
+            raise RuntimeError(f"norm(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+        return _functions.add(result, 0, out=out)
     return result
 
 

@@ -279,6 +279,8 @@ class Operator:
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
     inplace_impl: str | None = None
+    out_impl: str | None = None  # a function of the family, or another operator's as `at::abs_out`
+    exact_out: bool = False  # `out_dtype: exact`
     inplace_name: str | None = None
     out_name: str | None = None
     out_args: tuple[str, ...] = ()

@@ -29,7 +29,7 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype output "
     "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
     "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
     "device_guard".split()
@@ -216,6 +216,8 @@ class _Entry:
             kernel_args=self.kernel_args(kind, plan),
             impl=self.text("impl"),
             inplace_impl=self.text("inplace_impl"),
+            out_impl=self.text("out_impl"),
+            exact_out=self.choice("out_dtype", frozenset({"exact"})) == "exact",
             inplace_name=self.text("inplace_name"),
             out_name=self.text("out_name"),
             out_args=self.texts("out_args"),

@@ -188,8 +188,18 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
-        op: "aten::set_.source_Storage_storage_offset",
+        op: "aten::set_.source_Storage",
         node_name: "SetBackward0",
+        source: "factory.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: set__source_storage_apply,
+    },
+    DerivativeEntry {
+        op: "aten::set_.source_Storage_storage_offset",
+        node_name: "SetBackward1",
         source: "factory.yaml",
         differentiable: &[0],
         saved: &[],
@@ -199,7 +209,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::set_.source_Tensor",
-        node_name: "SetBackward1",
+        node_name: "SetBackward2",
         source: "factory.yaml",
         differentiable: &[0],
         saved: &[],
@@ -242,6 +252,13 @@ fn _to_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_options = ctx.options(0)?;
         ctx.set_grad(0, to_copy_backward(grad, self_options)?);
+    }
+    Ok(())
+}
+
+fn set__source_storage_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::set_.source_Storage", "self", "set_")?);
     }
     Ok(())
 }

@@ -374,6 +374,12 @@ pub(super) static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::METHOD,
         overloads: &[
             Overload {
+                op: Some("aten::set_.source_Storage"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
                 op: Some("aten::set_.source_Storage_storage_offset"),
                 out: None,
                 namespaces: Namespaces::METHOD,

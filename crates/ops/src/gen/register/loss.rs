@@ -158,7 +158,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                     ("total_weight", &total_weight),
                 ],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "nll_loss_backward",
                     grad_input,
                     &redispatch::nll_loss_backward(
