@@ -234,6 +234,8 @@ class ViewRule:
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+NOT_IMPLEMENTED = "not_implemented"  # a gradient asked of what the operator returns or writes is an error
+UNTRACKED = "untracked"  # NON_DIFFERENTIABLE, and a tensor that is written to keeps its history
 FALLTHROUGH = "fallthrough"  # under `dispatch`: the operator passes the key by, whatever serves it for others
 UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
@@ -244,7 +246,8 @@ class Derivative:
     """The derivative of an operator: formulas, or one word that says why there are none."""
 
     formulas: tuple[Formula, ...] = ()
-    word: str | None = None  # NON_DIFFERENTIABLE or AUTO
+    word: str | None = None  # NON_DIFFERENTIABLE, NOT_IMPLEMENTED or AUTO
+    keeps_history: bool = False  # `untracked`: the in-place form is not recorded
     location: Location | None = None
 
 

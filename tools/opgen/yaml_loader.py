@@ -14,6 +14,8 @@ from .model import (
     AUTO,
     FALLTHROUGH,
     NON_DIFFERENTIABLE,
+    NOT_IMPLEMENTED,
+    UNTRACKED,
     Derivative,
     Formula,
     ForwardFormula,
@@ -361,8 +363,11 @@ class _Entry:
         node = self.entry["derivative"]
         if not node.is_mapping:
             word = node.text()
-            if word not in (NON_DIFFERENTIABLE, AUTO):
-                raise node.fail(f"`derivative` is a mapping, `{NON_DIFFERENTIABLE}` or `{AUTO}`; got `{word}`")
+            if word not in (NON_DIFFERENTIABLE, NOT_IMPLEMENTED, UNTRACKED, AUTO):
+                known = f"`{NON_DIFFERENTIABLE}`, `{NOT_IMPLEMENTED}`, `{UNTRACKED}` or `{AUTO}`"
+                raise node.fail(f"`derivative` is a mapping, {known}; got `{word}`")
+            if word == UNTRACKED:
+                return Derivative(word=NON_DIFFERENTIABLE, keeps_history=True, location=node.location)
             if word == AUTO and kind is not Kind.IMPLICIT:
                 raise node.fail("`auto` is for `composite: implicit`")
             return Derivative(word=word, location=node.location)

@@ -142,8 +142,9 @@ fn size_of(size: &Bound<'_, PyAny>, name: &str) -> Res<usize> {
         let text = format!("{name} expects an int, but got {}", size.get_type().name()?);
         return Err(PyRuntimeError::new_err(text).into());
     }
-    usize::try_from(scalar::to_i64(size)?)
-        .map_err(|_| PyRuntimeError::new_err(format!("{name}: the size must not be negative, got {size}")).into())
+    usize::try_from(scalar::to_i64(size)?).map_err(|_| {
+        PyRuntimeError::new_err(format!("{name}: the size must not be negative, got {size}")).into()
+    })
 }
 
 #[pymethods]
@@ -171,7 +172,8 @@ impl PyStorage {
         // SAFETY: a live object.
         let is_sequence = unsafe { pyo3::ffi::PySequence_Check(size.as_ptr()) != 0 };
         if !is_sequence || crate::tensor::get(&size).is_some() {
-            let text = format!("UntypedStorage(): Expected a sequence type, but got {}", size.get_type().name()?);
+            let text =
+                format!("UntypedStorage(): Expected a sequence type, but got {}", size.get_type().name()?);
             return Err(PyRuntimeError::new_err(text).into());
         }
         let text = format!("UntypedStorage(): expected the items of a {} to be int", size.get_type().name()?);
@@ -296,12 +298,15 @@ impl PyStorage {
             return match usize::try_from(index) {
                 Ok(position) if position < self.storage.nbytes() => self.fill(position, 1, value),
                 _ => {
-                    let text = format!("out of bounds: {index} in a storage of {} bytes", self.storage.nbytes());
+                    let text =
+                        format!("out of bounds: {index} in a storage of {} bytes", self.storage.nbytes());
                     Err(PyRuntimeError::new_err(text).into())
                 }
             };
         }
-        let Ok(slice) = key.cast::<PySlice>() else { return Err(PyRuntimeError::new_err(bad_key(key)?).into()) };
+        let Ok(slice) = key.cast::<PySlice>() else {
+            return Err(PyRuntimeError::new_err(bad_key(key)?).into());
+        };
         let (start, len) = self.range(slice)?;
         self.fill(start, len, value)
     }

@@ -166,12 +166,7 @@ pub fn log_softmax_int(self_: &Tensor, dim: i64, dtype: Option<ScalarType>) -> R
 }
 
 /// `aten::softmax.int_out`
-pub fn softmax_int_out(
-    self_: &Tensor,
-    dim: i64,
-    dtype: Option<ScalarType>,
-    out: &Tensor,
-) -> Result<Tensor> {
+pub fn softmax_int_out(self_: &Tensor, dim: i64, dtype: Option<ScalarType>, out: &Tensor) -> Result<Tensor> {
     at::_softmax_out(&softmax_input(self_, dtype)?, dim, false, out)
 }
 

@@ -1,8 +1,8 @@
 //! Meta functions of the `shape` operators that allocate.
 
 use c10::{
-    can_cast, check, check_type, check_value, wrap_dim, MemoryFormat, Result, ScalarType, SizeInt, SizeVector, Tensor,
-    TensorOptions,
+    can_cast, check, check_type, check_value, wrap_dim, MemoryFormat, Result, ScalarType, SizeInt,
+    SizeVector, Tensor, TensorOptions,
 };
 use iter::{ResultTypeState, StructuredOutputs};
 
