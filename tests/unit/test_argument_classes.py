@@ -111,3 +111,22 @@ def test_convolutions_of_integers_with_gaps():
     for dtype, name in ((ptr.int32, "Int"), (ptr.int8, "Char")):
         with pytest.raises(NotImplementedError, match=f"not implemented for '{name}'"):
             conv((1, 2, 3, 3), (1, 2, 2, 2), dtype, dilation=2)
+
+
+def test_l1_loss():
+    input, target = ptr.tensor([1.0, -2.0], requires_grad=True), ptr.tensor([2.0, 1.0])
+    loss = ptr.nn.functional.l1_loss(input, target)
+    loss.backward()
+    assert loss.item() == 2.0 and input.grad.tolist() == [-0.5, -0.5]
+    assert ptr.nn.functional.l1_loss(input, target, reduction="none").tolist() == [1.0, 3.0]
+    assert ptr.nn.functional.l1_loss(input, target, reduction="sum").item() == 4.0
+    with pytest.raises(ValueError, match="abc is not a valid value for reduction"):
+        ptr.nn.functional.l1_loss(input, target, reduction="abc")
+    with pytest.raises(RuntimeError, match="must match the size of tensor b"):
+        ptr.ops.aten.l1_loss.default(ptr.ones(5, 4), ptr.ones(5))
+
+
+def test_counts_of_frombuffer():
+    for count in (2**70, 0, 5):
+        with pytest.raises(ValueError):
+            ptr.frombuffer(bytearray(8), dtype=ptr.int32, count=count)

@@ -139,3 +139,9 @@ def test_dtypes_without_a_kernel(call):
 def test_positions_of_extremes_need_an_order(dtype, word):
     with pytest.raises(RuntimeError, match=rf"argmax\(\): does not support {word} input"):
         ptr.argmax(ptr.ones(2, dtype=dtype))
+
+
+def test_randperm_writes_any_dtype():
+    assert sorted(ptr.randperm(3, out=new(F)).tolist()) == [0.0, 1.0, 2.0]
+    with pytest.raises(RuntimeError, match="does not match dtype of out parameter"):
+        ptr.randperm(3, dtype=ptr.int32, out=new(F))

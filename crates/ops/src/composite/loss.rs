@@ -17,6 +17,11 @@ fn apply_reduction(loss: Tensor, reduction: i64) -> Result<Tensor> {
     }
 }
 
+/// `aten::l1_loss`
+pub fn l1_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+    apply_reduction(at::abs(&at::sub_tensor(self_, target, &ONE)?)?, reduction)
+}
+
 /// `aten::nll_loss`
 pub fn nll_loss(
     self_: &Tensor,
