@@ -91,7 +91,7 @@ impl PyStorage {
                 format!("Trying to slice with a step of {}, but only a step of 1 is supported", indices.step);
             return Err(PyRuntimeError::new_err(text).into());
         }
-        Ok((indices.start as usize, indices.slicelength as usize))
+        Ok((indices.start as usize, indices.slicelength))
     }
 
     /// The bytes of a range as a storage of their own, which keeps them alive.

@@ -91,12 +91,16 @@ impl Default for OpenOptions {
 /// The versions of archives that PyTorch reads.
 const READ_VERSIONS: RangeInclusive<u64> = 1..=10;
 
+/// The opcode that tells the protocol of a pickle.
+const PROTO: u8 = 0x80;
+
 /// What is wrong with a file that is neither an archive nor a stream: another pickle, a part of one, or something else.
 fn not_a_checkpoint(bytes: &[u8], limits: &Limits) -> SerializeError {
     let unpickler = Unpickler::new().policy(GlobalPolicy::any()).limits(limits.clone());
     match unpickler.load_prefix(bytes) {
         Ok(_) => error!(Corrupt, "Invalid magic number; corrupt file? It begins with another pickle"),
-        Err(error) if error.kind() == ErrorKind::Truncated => error,
+        // Any text may begin as a pickle would; one of our day begins with its protocol.
+        Err(error) if error.kind() == ErrorKind::Truncated && bytes.first() == Some(&PROTO) => error,
         Err(_) => error!(
             UnknownFormat,
             "the file is not a checkpoint: expected a zip archive or a stream that begins with PyTorch's magic \

@@ -393,6 +393,12 @@ def test_truncated_pickles_are_ends_of_file(data):
         torch.load(io.BytesIO(data))
 
 
+@pytest.mark.parametrize("data", [b"garbage", b"some text", b"\xff\xff"])
+def test_other_files_are_no_checkpoints(data):
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(io.BytesIO(data))
+
+
 def test_unknown_persistent_ids():
     with pytest.raises(AssertionError, match="Unknown persistent id"):
         torch.load(io.BytesIO(_edited(data_pkl=lambda _: b"\x80\x02K\x01Q.")), weights_only=False)
