@@ -105,6 +105,9 @@ def test_outputs_that_the_result_is_cast_to(call, expected):
         lambda x: ptr.round(x, decimals=1, out=x.t()),
         lambda x: ptr.remainder(x, 2, out=x.t()),
         lambda x: ptr.stack((x[0], x[1]), out=x),
+        lambda x: ptr.sort(x, out=(x.t(), new(I))),
+        lambda x: ptr.sort(x, stable=True, out=(x.t(), new(I))),
+        lambda x: ptr.max(x, 0, out=(x.view(-1)[1:3], new(I))),
     ],
 )
 def test_outputs_over_other_elements_of_an_input(call):

@@ -307,7 +307,8 @@ class Operator:
     optional_returns: bool = False
     device_check: bool = True
     device_guard: bool = True
-    overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
+    # What happens to a given output that shares memory with an input: `refuse` and `refuse_partial` are errors.
+    overlap: str = "separate"
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property

@@ -245,7 +245,7 @@ class _Entry:
             optional_returns=self.flag("optional_returns", False),
             device_check=self.choice("device_check", frozenset({"NoCheck", "ExactSame"})) != "NoCheck",
             device_guard=self.flag("device_guard", True),
-            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
+            overlap=self.choice("overlap", frozenset({"refuse", "refuse_partial"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 

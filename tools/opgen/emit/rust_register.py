@@ -259,7 +259,8 @@ def _overlap_guard(function: Function) -> str:
     inputs = ", ".join(["keyset", *_base_inputs(function)])
     # A structured operator that no iterator drives writes only the dtype that it computes.
     result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?", exact=True)
-    return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
+    how = "RefusePartial" if operator.overlap == "refuse_partial" else "Separate"
+    return f"if {call}{how}, {_operands(read)})? {{ return {result}; }}"
 
 
 def _guarded(function: Function, call: str) -> str:

@@ -537,7 +537,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[max, max_values],
                 "max",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {
@@ -591,7 +591,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[min, min_indices],
                 "min",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {

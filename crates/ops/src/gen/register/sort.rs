@@ -81,7 +81,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[values, indices],
                 "sort",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {
