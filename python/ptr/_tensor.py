@@ -292,6 +292,8 @@ def __dlpack__(self: Any, **kwargs: Any) -> Any:
 @_method
 def __dlpack_device__(self: Any) -> tuple[int, int]:
     """Return DLPack's numbers of the device type and the device."""
+    if self.device.type == "meta":
+        raise ValueError("Unknown device type meta for Dlpack")
     return _C._dlpack_device(self)
 
 

@@ -47,12 +47,15 @@ def broadcast_shapes(*shapes: Any) -> Any:
         >>> torch.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
     """
-    sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    sizes = [_shape_to_broadcast(shape) for shape in shapes if shape is not None]
     result = [1] * max(map(len, sizes), default=0)
     for shape in sizes:
         for i in range(-1, -1 - len(shape), -1):
             if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+                raise ValueError(
+                    f"broadcast_shapes(): Attempting to broadcast a dimension with negative length! Got {shape[i]} in "
+                    f"{tuple(shape)}"
+                )
             if shape[i] == 1 or shape[i] == result[i]:
                 continue
             if result[i] != 1:
@@ -62,6 +65,20 @@ def broadcast_shapes(*shapes: Any) -> Any:
                 )
             result[i] = shape[i]
     return _C.Size(result)
+
+
+def _shape_to_broadcast(shape: Any) -> Any:
+    """Return the sizes that an argument of :func:`broadcast_shapes` stands for."""
+    if isinstance(shape, int):
+        shape = (shape,)
+    if not isinstance(shape, (tuple, list)):
+        raise RuntimeError(
+            f"broadcast_shapes(): Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}"
+        )
+    for size in shape:
+        if isinstance(size, int) and size >= 2**63:
+            raise ValueError("Overflow when unpacking long long")
+    return shape
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
@@ -80,6 +97,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
         tensors = tuple(tensors[0])
     if _has_torch_function(tensors):
         return _C._handle_torch_function(broadcast_tensors, tensors, tensors, {})
+    for i, tensor in enumerate(tensors):
+        if not isinstance(tensor, _C.Tensor):
+            raise TypeError(f"broadcast_tensors(): expected Tensor as element {i}, but got {type(tensor).__name__}")
     dims = [tensor.shape for tensor in tensors]
     size = _broadcast_size(dims)
     return tuple(tensor if tensor.shape == size else tensor.expand(size) for tensor in tensors)
@@ -300,12 +320,23 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
     """
     if isinstance(p, str) and (p != "fro" or (dim is not None and not isinstance(dim, int) and len(dim) > 2)):
         _refuse_matrix_norm(input, p, dim)
-    order = 2.0 if p in ("fro", None) else float(p)
+    order = _order_of_norm(p)
     result = _vector_norm(input, order, dim, keepdim, dtype)
     if out is not None:
-        out.resize_(result.shape).copy_(result)
-        return out
+        if out.dtype != result.dtype:
+            raise RuntimeError(f"norm(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
+        return _functions.add(result, 0, out=out)
     return result
+
+
+def _order_of_norm(p: Any) -> float:
+    if p is None or (isinstance(p, str) and p == "fro"):
+        return 2.0
+    if isinstance(p, complex):
+        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
+    if isinstance(p, _C.Tensor) and p.dim() != 0:
+        raise TypeError("norm(): argument 'p' must be Number, not Tensor")
+    return float(p)
 
 
 def _refuse_matrix_norm(input: Any, p: str, dim: Any) -> None:

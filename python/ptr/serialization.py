@@ -383,7 +383,11 @@ def _restore_function(map_location: Any) -> Callable[[Any, str], Any]:
 
     def restore(storage: Any, location: str) -> Any:
         result = map_location(storage, location)
-        return default_restore_location(storage, location) if result is None else result
+        if result is None:
+            return default_restore_location(storage, location)
+        if not isinstance(result, (TypedStorage, UntypedStorage)):
+            raise TypeError(f"load(): map_location must return a storage or None, got {type(result).__name__}")
+        return result
 
     return restore
 
@@ -503,10 +507,28 @@ def save(
     if not _use_new_zipfile_serialization:
         _write_legacy(f, table, buffer.getvalue())
         return
-    is_path = isinstance(f, (str, os.PathLike))
-    writer = _C._ArchiveWriter.to_path(os.fspath(f)) if is_path else _C._ArchiveWriter.to_file(f)
+    pickled = _C._normalize_pickle(buffer.getvalue())
+    if not isinstance(f, (str, os.PathLike)):
+        _write_archive(_C._ArchiveWriter.to_file(f), table, pickled)
+        f.flush()
+        return
+    path = _path(f)
     try:
-        writer.write_preamble(_C._normalize_pickle(buffer.getvalue()))
+        _write_archive(_C._ArchiveWriter.to_path(path), table, pickled)
+    except OSError as error:
+        raise RuntimeError(f"save(): {error}") from error
+
+
+def _path(f: Any) -> str | bytes:
+    path = os.fspath(f)
+    if ("\0" if isinstance(path, str) else b"\0") in path:
+        raise ValueError("embedded null byte in the path of a file")
+    return path
+
+
+def _write_archive(writer: Any, table: _StorageTable, pickled: bytes) -> None:
+    try:
+        writer.write_preamble(pickled)
         for key, storage in enumerate(table.storages):
             if storage.device.type != "meta":
                 writer.write_storage(str(key), _on_host(storage))
@@ -519,7 +541,10 @@ def save(
 def _write_legacy(f: Any, table: _StorageTable, data: bytes) -> None:
     """Write the stream format that came before the zip archives."""
     if isinstance(f, (str, os.PathLike)):
-        file = _C._AtomicFile(os.fspath(f))
+        path = _path(f)
+        if os.path.isdir(path):
+            raise IsADirectoryError(21, "Is a directory", path)
+        file = _C._AtomicFile(path)
         try:
             _write_legacy(file, table, data)
         except BaseException:
@@ -547,9 +572,23 @@ def _write_legacy(f: Any, table: _StorageTable, data: bytes) -> None:
 # ---- loading
 
 
+_ONLY_ARCHIVES_ARE_MAPPED = (
+    "mmap can only be used with files saved with `torch.save({}, _use_new_zipfile_serialization=True)`, please torch.save "
+    "your checkpoint with this option in order to use mmap."
+)
+
+
 def _open_reader(f: Any, mmap: bool) -> Any:
     if isinstance(f, (str, os.PathLike)):
-        return _C._ArchiveReader.open(os.fspath(f), mmap)
+        try:
+            reader = _C._ArchiveReader.open(_path(f), mmap)
+        except pickle.UnpicklingError as error:
+            if mmap:
+                raise RuntimeError(_ONLY_ARCHIVES_ARE_MAPPED.format(f)) from error
+            raise
+        if mmap and reader.kind == "legacy":
+            raise RuntimeError(_ONLY_ARCHIVES_ARE_MAPPED.format(f))
+        return reader
     for method in ("read", "seek", "tell"):
         if not hasattr(f, method):
             raise AttributeError(
@@ -575,7 +614,7 @@ class _StorageLoader:
     def persistent_load(self, saved_id: Any) -> Any:
         """Return the storage that a persistent id describes."""
         if not isinstance(saved_id, tuple) or not saved_id or _text(saved_id[0]) != "storage" or len(saved_id) < 5:
-            raise pickle.UnpicklingError(f"Unknown persistent id, expected one of a storage, got {saved_id!r}")
+            raise AssertionError(f"Unknown persistent id, expected one of a storage, got {saved_id!r}")
         storage_class, key, location, numel = saved_id[1:5]
         key, location = _text(key), _text(location)
         dtype = torch.uint8 if storage_class is UntypedStorage else storage_class.dtype
@@ -702,9 +741,17 @@ def load(
     if isinstance(f, (str, os.PathLike)) and os.path.isdir(f):
         raise IsADirectoryError(21, "Is a directory", os.fspath(f))
     if not weights_only:
-        reader = _open_reader(f, bool(mmap))
+        try:
+            reader = _open_reader(f, bool(mmap))
+        except EOFError as error:
+            if "ends" in str(error):  # in the middle of a pickle
+                raise pickle.UnpicklingError(f"pickle data was truncated: {error}") from None
+            raise
         loader = _StorageLoader(reader, _restore_function(map_location))
         return _load_with_pickle(reader, loader, pickle_module or pickle, pickle_load_args)
+    for name in pickle_load_args:
+        if name != "encoding":
+            raise TypeError(f"load() got an unexpected keyword argument '{name}' for weights_only=True")
     try:
         reader = _open_reader(f, bool(mmap))
         loader = _StorageLoader(reader, _restore_function(map_location))

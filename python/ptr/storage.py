@@ -124,9 +124,15 @@ class TypedStorage:
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        self._check_key(index)
         return self._tensor()[index].item()
 
+    def _check_key(self, index: Any) -> None:
+        if not isinstance(index, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(index)}")
+
     def __setitem__(self, index: Any, value: Any) -> None:
+        self._check_key(index)
         self._tensor()[index] = value
 
     def __iter__(self) -> Iterator[Any]:

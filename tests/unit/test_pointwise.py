@@ -101,3 +101,9 @@ def test_adding_a_multiple_rounds_once():
             # Vectors and single elements take the same way.
             assert compute(x[::5], y[::5], alpha=alpha).tolist() == exact[::5]
             assert compute(x[3], y[3], alpha=alpha).item() == exact[3]
+
+
+def test_powers_of_bool():
+    x = ptr.tensor([True, False])
+    assert (x**True).tolist() == [True, False] and (x**True).dtype == ptr.bool
+    assert (x**False).tolist() == [True, True]

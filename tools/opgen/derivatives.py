@@ -94,7 +94,7 @@ def node_names(operators: list[Operator]) -> dict[str, str]:
 def forgets_inplace(operator: Operator) -> bool:
     """Whether an in-place form writes values over `self` that do not depend on it: its gradient is zero from there."""
     assert operator.derivative is not None
-    if operator.derivative.word != NON_DIFFERENTIABLE:
+    if operator.derivative.word != NON_DIFFERENTIABLE or operator.derivative.keeps_history:
         return False
     return any(is_overwriting(f) for f in functions_of(operator))
 

@@ -234,6 +234,8 @@ class ViewRule:
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
+NOT_IMPLEMENTED = "not_implemented"  # a gradient asked of what the operator returns or writes is an error
+UNTRACKED = "untracked"  # NON_DIFFERENTIABLE, and a tensor that is written to keeps its history
 FALLTHROUGH = "fallthrough"  # under `dispatch`: the operator passes the key by, whatever serves it for others
 UNWRITTEN = "unwritten"  # what `new_op.py` leaves in place of a formula
 AUTO = "auto"
@@ -244,7 +246,8 @@ class Derivative:
     """The derivative of an operator: formulas, or one word that says why there are none."""
 
     formulas: tuple[Formula, ...] = ()
-    word: str | None = None  # NON_DIFFERENTIABLE or AUTO
+    word: str | None = None  # NON_DIFFERENTIABLE, NOT_IMPLEMENTED or AUTO
+    keeps_history: bool = False  # `untracked`: the in-place form is not recorded
     location: Location | None = None
 
 
@@ -279,6 +282,8 @@ class Operator:
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
     inplace_impl: str | None = None
+    out_impl: str | None = None  # a function of the family, or another operator's as `at::abs_out`
+    exact_out: bool = False  # `out_dtype: exact`
     inplace_name: str | None = None
     out_name: str | None = None
     out_args: tuple[str, ...] = ()
@@ -302,7 +307,8 @@ class Operator:
     optional_returns: bool = False
     device_check: bool = True
     device_guard: bool = True
-    overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
+    # What happens to a given output that shares memory with an input: `refuse` and `refuse_partial` are errors.
+    overlap: str = "separate"
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property

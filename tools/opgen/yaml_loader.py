@@ -14,6 +14,8 @@ from .model import (
     AUTO,
     FALLTHROUGH,
     NON_DIFFERENTIABLE,
+    NOT_IMPLEMENTED,
+    UNTRACKED,
     Derivative,
     Formula,
     ForwardFormula,
@@ -29,7 +31,7 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl output "
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype output "
     "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
     "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
     "device_guard".split()
@@ -216,6 +218,8 @@ class _Entry:
             kernel_args=self.kernel_args(kind, plan),
             impl=self.text("impl"),
             inplace_impl=self.text("inplace_impl"),
+            out_impl=self.text("out_impl"),
+            exact_out=self.choice("out_dtype", frozenset({"exact"})) == "exact",
             inplace_name=self.text("inplace_name"),
             out_name=self.text("out_name"),
             out_args=self.texts("out_args"),
@@ -241,7 +245,7 @@ class _Entry:
             optional_returns=self.flag("optional_returns", False),
             device_check=self.choice("device_check", frozenset({"NoCheck", "ExactSame"})) != "NoCheck",
             device_guard=self.flag("device_guard", True),
-            overlap=self.choice("overlap", frozenset({"refuse"})) or "separate",
+            overlap=self.choice("overlap", frozenset({"refuse", "refuse_partial"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 
@@ -359,8 +363,11 @@ class _Entry:
         node = self.entry["derivative"]
         if not node.is_mapping:
             word = node.text()
-            if word not in (NON_DIFFERENTIABLE, AUTO):
-                raise node.fail(f"`derivative` is a mapping, `{NON_DIFFERENTIABLE}` or `{AUTO}`; got `{word}`")
+            if word not in (NON_DIFFERENTIABLE, NOT_IMPLEMENTED, UNTRACKED, AUTO):
+                known = f"`{NON_DIFFERENTIABLE}`, `{NOT_IMPLEMENTED}`, `{UNTRACKED}` or `{AUTO}`"
+                raise node.fail(f"`derivative` is a mapping, {known}; got `{word}`")
+            if word == UNTRACKED:
+                return Derivative(word=NON_DIFFERENTIABLE, keeps_history=True, location=node.location)
             if word == AUTO and kind is not Kind.IMPLICIT:
                 raise node.fail("`auto` is for `composite: implicit`")
             return Derivative(word=word, location=node.location)

@@ -90,6 +90,11 @@ impl<'a> BackwardCtx<'a> {
         }
     }
 
+    /// How many differentiable arguments there are.
+    pub fn num_differentiable(&self) -> usize {
+        self.function.entry.differentiable.len()
+    }
+
     /// Whether the gradient of the `k`-th differentiable argument (of any tensor of a list) is wanted.
     #[inline]
     pub fn needs(&self, k: usize) -> bool {

@@ -50,6 +50,8 @@ pub type Operands<'a> = &'a [(&'static str, &'a dyn Operand)];
 pub enum Overlap {
     /// Refuse the call, as PyTorch does where elements move to other places (`gather`, `index_put_`, `cat`).
     Refuse,
+    /// Refuse it if only some elements are shared, or at other places; compute apart if all are.
+    RefusePartial,
     /// Compute into memory of its own and copy the result.
     Separate,
 }
@@ -115,13 +117,19 @@ pub fn overlaps(outs: &[&Tensor], op: &str, overlap: Overlap, operands: Operands
         assert_no_internal_overlap(out)?;
         for (argument, operand) in operands {
             operand.try_for_each(&mut |tensor| {
-                let shared = match get_overlap_status(out, tensor)? {
+                let status = get_overlap_status(out, tensor)?;
+                let shared = match status {
                     MemOverlapStatus::Full | MemOverlapStatus::Partial => true,
-                    MemOverlapStatus::TooHard => overlap == Overlap::Separate,
+                    MemOverlapStatus::TooHard => overlap != Overlap::Refuse,
                     MemOverlapStatus::No => false,
                 };
+                let refused = match overlap {
+                    Overlap::Refuse => shared,
+                    Overlap::RefusePartial => status == MemOverlapStatus::Partial,
+                    Overlap::Separate => false,
+                };
                 check!(
-                    !shared || overlap == Overlap::Separate,
+                    !refused,
                     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a \
                      single memory location. Please clone() the tensor before performing the operation. (argument \
                      {argument} and output {i} of {op}())"

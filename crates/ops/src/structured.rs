@@ -89,8 +89,28 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
     Ok(out.clone())
 }
 
+/// [`write_out`] where `out` must have the result's dtype.
+pub fn write_exact(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
+    check_out_dtype(name, out, result.dtype())?;
+    write_out(name, out, result)
+}
+
+/// Refuses a given output of another dtype than the operator computes.
+pub fn check_out_dtype(name: &str, out: &Tensor, dtype: ScalarType) -> Result<()> {
+    check!(
+        out.dtype() == dtype,
+        "{name}(): Expected out tensor to have dtype {}, but got {} instead",
+        iter::type_meta_name(dtype),
+        iter::type_meta_name(out.dtype())
+    );
+    Ok(())
+}
+
 /// [`write_out`] where `out` may be one of the inputs: such an output keeps its size, as under an iterator.
+///
+/// Else it is refused where an iterator would refuse it: when it shares only some elements with an input.
 pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: &Tensor) -> Result<Tensor> {
+    inputs.iter().try_for_each(|input| iter::mem_overlap::assert_no_partial_overlap(out, input))?;
     if inputs.iter().any(|input| input.is_same(out)) {
         return write_inplace(name, out, result);
     }

@@ -49,9 +49,12 @@ fn get_num_threads() -> usize {
 fn count(function: &str, object: &Bound<'_, PyAny>) -> Res<usize> {
     if !crate::convert::scalar::is_int_like(object) {
         let text = format!("{function} expects an int, but got {}", object.get_type().name()?);
-        return Err(PyTypeError::new_err(text).into());
+        return Err(c10::Error::runtime(text).into());
     }
     match usize::try_from(crate::convert::scalar::to_i64(object)?) {
+        Ok(n) if n > i32::MAX as usize => {
+            Err(pyo3::exceptions::PyValueError::new_err("Overflow when unpacking long").into())
+        }
         Ok(n) if n > 0 => Ok(n),
         _ => Err(c10::Error::runtime("Expected nthreads > 0 to be true, but got false.").into()),
     }

@@ -1,9 +1,10 @@
 //! `ptr.UntypedStorage`: the bytes behind tensors.
 
-use c10::{DeviceType, Storage};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use c10::{DataPtr, DeviceType, Storage};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PySlice, PyTuple};
 
 use crate::convert::{device, scalar};
 use crate::raw::Res;
@@ -70,8 +71,10 @@ impl PyStorage {
         Ok(())
     }
 
-    fn index(&self, index: isize) -> Res<usize> {
-        let len = self.storage.nbytes() as isize;
+    /// The position that a number stands for.
+    fn position(&self, key: &Bound<'_, PyAny>) -> Res<usize> {
+        let len = self.storage.nbytes() as i64;
+        let index = scalar::to_i64(key)?;
         let wrapped = if index < 0 { index + len } else { index };
         if wrapped < 0 || wrapped >= len {
             let text = format!("index {index} out of range for storage of size {len}");
@@ -79,22 +82,77 @@ impl PyStorage {
         }
         Ok(wrapped as usize)
     }
+
+    /// Where a slice begins, and how many bytes it has.
+    fn range(&self, slice: &Bound<'_, PySlice>) -> Res<(usize, usize)> {
+        let indices = slice.indices(self.storage.nbytes() as isize)?;
+        if indices.step != 1 {
+            let text =
+                format!("Trying to slice with a step of {}, but only a step of 1 is supported", indices.step);
+            return Err(PyRuntimeError::new_err(text).into());
+        }
+        Ok((indices.start as usize, indices.slicelength))
+    }
+
+    /// The bytes of a range as a storage of their own, which keeps them alive.
+    fn slice(&self, start: usize, len: usize) -> Res<Storage> {
+        self.storage.materialize()?;
+        let data = self.storage.data_ptr().wrapping_add(start);
+        // The pin keeps the bytes where they are if this storage is resized.
+        let data = DataPtr::from_owner(data, self.storage.pin(), self.storage.device());
+        Ok(Storage::from_data_ptr(data, len, self.storage.allocator(), false))
+    }
+
+    /// Sets bytes to a value; without memory there is nothing to set.
+    fn fill(&self, start: usize, len: usize, value: u8) -> Res<()> {
+        match self.storage.device().type_ {
+            DeviceType::Meta => Ok(()),
+            _ => self.write(start, &vec![value; len]),
+        }
+    }
 }
 
-/// A value of a byte.
-fn byte(value: &Bound<'_, PyAny>) -> Res<u8> {
-    match u8::try_from(scalar::to_i64(value)?) {
-        Ok(byte) => Ok(byte),
-        Err(_) => Err(PyValueError::new_err("UntypedStorage: a value must be in range(0, 256)").into()),
+/// What is wrong with a key that is neither a number nor a slice.
+fn bad_key(key: &Bound<'_, PyAny>) -> Res<String> {
+    Ok(format!("can't index a ptr.UntypedStorage with {}", key.get_type().name()?))
+}
+
+/// The value of a byte, `None` for what is no integer. Values out of range wrap around, as in PyTorch.
+fn byte(value: &Bound<'_, PyAny>) -> Res<Option<u8>> {
+    if !scalar::is_int_like(value) && !value.is_instance_of::<PyBool>() {
+        return Ok(None);
     }
+    Ok(Some(scalar::to_i64(value)? as u8))
+}
+
+/// [`byte`], or the error that `text` begins.
+fn byte_or(value: &Bound<'_, PyAny>, text: &str) -> Res<u8> {
+    match byte(value)? {
+        Some(byte) => Ok(byte),
+        None => {
+            let text = format!("{text}, but got {}", value.get_type().name()?);
+            Err(PyRuntimeError::new_err(text).into())
+        }
+    }
+}
+
+/// A size in bytes.
+fn size_of(size: &Bound<'_, PyAny>, name: &str) -> Res<usize> {
+    if !scalar::is_int_like(size) {
+        let text = format!("{name} expects an int, but got {}", size.get_type().name()?);
+        return Err(PyRuntimeError::new_err(text).into());
+    }
+    usize::try_from(scalar::to_i64(size)?).map_err(|_| {
+        PyRuntimeError::new_err(format!("{name}: the size must not be negative, got {size}")).into()
+    })
 }
 
 #[pymethods]
 impl PyStorage {
     /// Makes a storage of `size` uninitialized bytes, or with the given bytes.
     #[new]
-    #[pyo3(signature = (size = None, *, device = None))]
-    fn new(size: Option<&Bound<'_, PyAny>>, device: Option<&Bound<'_, PyAny>>) -> Res<PyStorage> {
+    #[pyo3(signature = (*args, device = None))]
+    fn new(args: &Bound<'_, PyTuple>, device: Option<&Bound<'_, PyAny>>) -> Res<PyStorage> {
         let device = match device {
             Some(object) => device::extract(object)?,
             None => c10::Device::new(DeviceType::CPU, -1),
@@ -103,16 +161,27 @@ impl PyStorage {
         let make = |nbytes| {
             Ok::<_, crate::raw::Raised>(PyStorage { storage: Storage::new(nbytes, allocator, true)? })
         };
-        let Some(size) = size else { return make(0) };
-        if scalar::is_int_like(size) {
-            return match usize::try_from(scalar::to_i64(size)?) {
-                Ok(nbytes) => make(nbytes),
-                Err(_) => Err(PyValueError::new_err("UntypedStorage(): size must not be negative").into()),
-            };
+        if args.len() > 1 {
+            let text = format!("UntypedStorage() takes one positional argument, got {}", args.len());
+            return Err(PyTypeError::new_err(text).into());
         }
-        let values = size.try_iter()?.map(|v| byte(&v?)).collect::<Res<Vec<u8>>>()?;
+        let Some(size) = args.iter().next() else { return make(0) };
+        if scalar::is_int_like(&size) {
+            return make(size_of(&size, "UntypedStorage()")?);
+        }
+        // SAFETY: a live object.
+        let is_sequence = unsafe { pyo3::ffi::PySequence_Check(size.as_ptr()) != 0 };
+        if !is_sequence || crate::tensor::get(&size).is_some() {
+            let text =
+                format!("UntypedStorage(): Expected a sequence type, but got {}", size.get_type().name()?);
+            return Err(PyRuntimeError::new_err(text).into());
+        }
+        let text = format!("UntypedStorage(): expected the items of a {} to be int", size.get_type().name()?);
+        let values = size.try_iter()?.map(|v| byte_or(&v?, &text)).collect::<Res<Vec<u8>>>()?;
         let storage = make(values.len())?;
-        storage.write(0, &values)?;
+        if device.type_ != DeviceType::Meta {
+            storage.write(0, &values)?;
+        }
         Ok(storage)
     }
 
@@ -155,8 +224,8 @@ impl PyStorage {
         self.storage.is_resizable()
     }
     /// Changes the size; the contents stay as far as they fit.
-    fn resize_<'py>(slf: Bound<'py, Self>, size: usize) -> Res<Bound<'py, Self>> {
-        slf.get().storage.resize(size)?;
+    fn resize_<'py>(slf: Bound<'py, Self>, size: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
+        slf.get().storage.resize(size_of(size, "resize_")?)?;
         Ok(slf)
     }
     /// Copies the bytes of another storage.
@@ -170,6 +239,9 @@ impl PyStorage {
         let Some(source) = extract(source) else {
             return Err(PyTypeError::new_err("copy_(): argument 'source' must be a storage").into());
         };
+        if slf.get().storage.device().type_ == DeviceType::Meta {
+            return Ok(slf);
+        }
         let bytes = PyStorage { storage: source }.bytes()?.to_vec();
         if bytes.len() != slf.get().storage.nbytes() {
             return Err(c10::Error::runtime("copy_(): the storages must have the same size").into());
@@ -180,11 +252,15 @@ impl PyStorage {
     /// Sets all bytes to a value.
     fn fill_<'py>(slf: Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let storage = slf.get();
-        storage.write(0, &vec![byte(value)?; storage.storage.nbytes()])?;
+        storage.fill(0, storage.storage.nbytes(), byte_or(value, "fill_ expects int")?)?;
         Ok(slf)
     }
     /// A copy.
     fn clone(&self) -> Res<PyStorage> {
+        if self.storage.device().type_ == DeviceType::Meta {
+            let allocator = c10::get_allocator(DeviceType::Meta)?;
+            return Ok(PyStorage { storage: Storage::new(self.storage.nbytes(), allocator, true)? });
+        }
         let bytes = self.bytes()?;
         let copy = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, true)?;
         let copy = PyStorage { storage: copy };
@@ -206,11 +282,33 @@ impl PyStorage {
     fn __len__(&self) -> usize {
         self.storage.nbytes()
     }
-    fn __getitem__(&self, index: isize) -> Res<u32> {
-        Ok(u32::from(self.bytes()?[self.index(index)?]))
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
+        if scalar::is_int_like(key) {
+            let position = self.position(key)?;
+            return Ok(self.bytes()?[position].into_pyobject(key.py())?.into_any());
+        }
+        let Ok(slice) = key.cast::<PySlice>() else { return Err(PyTypeError::new_err(bad_key(key)?).into()) };
+        let (start, len) = self.range(slice)?;
+        wrap(key.py(), self.slice(start, len)?)
     }
-    fn __setitem__(&self, index: isize, value: &Bound<'_, PyAny>) -> Res<()> {
-        self.write(self.index(index)?, &[byte(value)?])
+    fn __setitem__(&self, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> Res<()> {
+        let value = byte_or(value, "can only set storage content with a int types")?;
+        if scalar::is_int_like(key) {
+            let index = scalar::to_i64(key)?;
+            return match usize::try_from(index) {
+                Ok(position) if position < self.storage.nbytes() => self.fill(position, 1, value),
+                _ => {
+                    let text =
+                        format!("out of bounds: {index} in a storage of {} bytes", self.storage.nbytes());
+                    Err(PyRuntimeError::new_err(text).into())
+                }
+            };
+        }
+        let Ok(slice) = key.cast::<PySlice>() else {
+            return Err(PyRuntimeError::new_err(bad_key(key)?).into());
+        };
+        let (start, len) = self.range(slice)?;
+        self.fill(start, len, value)
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         other.cast::<PyStorage>().is_ok_and(|o| o.get().storage.is_same(&self.storage))

@@ -1,11 +1,12 @@
 //! A checkpoint file of either format.
 
 use std::fs::{self, File};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use crate::bytes::Bytes;
 use crate::dtype::{swap_bytes, swap_size};
-use crate::error::{error, Result, SerializeError};
+use crate::error::{error, ErrorKind, Result, SerializeError};
 use crate::legacy::{is_stream, StreamFile};
 use crate::limits::Limits;
 use crate::pickle::allow_list::GlobalPolicy;
@@ -87,6 +88,28 @@ impl Default for OpenOptions {
     }
 }
 
+/// The versions of archives that PyTorch reads.
+const READ_VERSIONS: RangeInclusive<u64> = 1..=10;
+
+/// The opcode that tells the protocol of a pickle.
+const PROTO: u8 = 0x80;
+
+/// What is wrong with a file that is neither an archive nor a stream: another pickle, a part of one, or something else.
+fn not_a_checkpoint(bytes: &[u8], limits: &Limits) -> SerializeError {
+    let unpickler = Unpickler::new().policy(GlobalPolicy::any()).limits(limits.clone());
+    match unpickler.load_prefix(bytes) {
+        Ok(_) => error!(Corrupt, "Invalid magic number; corrupt file? It begins with another pickle"),
+        // Any text may begin as a pickle would; one of our day begins with its protocol.
+        Err(error) if error.kind() == ErrorKind::Truncated && bytes.first() == Some(&PROTO) => error,
+        Err(_) => error!(
+            UnknownFormat,
+            "the file is not a checkpoint: expected a zip archive or a stream that begins with PyTorch's magic \
+             number, got the bytes {:02x?}",
+            &bytes[..bytes.len().min(8)]
+        ),
+    }
+}
+
 #[derive(Debug)]
 enum Content {
     Zip { zip: ZipReader, name: String },
@@ -155,14 +178,7 @@ impl Archive {
             FileKind::Unknown if bytes.is_empty() => {
                 return Err(error!(UnknownFormat, "the file is empty"))
             }
-            FileKind::Unknown => {
-                return Err(error!(
-                    UnknownFormat,
-                    "the file is not a checkpoint: expected a zip archive or a stream that begins with PyTorch's magic \
-                     number, got the bytes {:02x?}",
-                    &bytes[..bytes.len().min(8)]
-                ))
-            }
+            FileKind::Unknown => return Err(not_a_checkpoint(&bytes, &options.limits)),
         }
         let zip = ZipReader::new(bytes, &options.limits)?;
         let name = zip
@@ -178,13 +194,14 @@ impl Archive {
             })?;
         let mut archive =
             Archive { content: Content::Zip { zip, name }, byte_order: ByteOrder::Little, options };
+        archive.check_version()?;
         if archive.has_record("byteorder") {
             archive.byte_order = match &archive.record("byteorder")?[..] {
                 b"little" => ByteOrder::Little,
                 b"big" => ByteOrder::Big,
                 other => {
                     return Err(error!(
-                        Corrupt,
+                        ByteOrder,
                         "expected `little` or `big`, got `{}`",
                         String::from_utf8_lossy(&other[..other.len().min(20)])
                     )
@@ -193,6 +210,24 @@ impl Archive {
             };
         }
         Ok(archive)
+    }
+
+    /// Refuses archives whose version is not one of those that are read.
+    fn check_version(&self) -> Result<()> {
+        let name = if self.has_record(".data/version") { ".data/version" } else { "version" };
+        let record = self.record(name)?;
+        let text = String::from_utf8_lossy(&record[..record.len().min(20)]).trim().to_owned();
+        match text.parse::<u64>() {
+            Ok(version) if READ_VERSIONS.contains(&version) => Ok(()),
+            Ok(version) => Err(error!(
+                Unsupported,
+                "the file has version {version}, and versions {} to {} are read",
+                READ_VERSIONS.start(),
+                READ_VERSIONS.end()
+            )
+            .in_record(name)),
+            Err(_) => Err(error!(Corrupt, "expected the number of a version, got `{text}`").in_record(name)),
+        }
     }
 
     /// [`FileKind::Zip`] or [`FileKind::Legacy`].
@@ -257,11 +292,13 @@ impl Archive {
         }
     }
 
-    /// The data that `record` describes, in the order of the file; an error when the file has less.
+    /// The data that `record` describes, in the order of the file; an error when the file has less, or another amount
+    /// in a record of its own.
     pub fn storage_for(&self, record: &StorageRecord) -> Result<Bytes> {
         let expected = record.nbytes()?;
         let data = self.storage(&record.key)?;
-        if expected > data.len() as u64 {
+        let own_record = matches!(self.content, Content::Zip { .. });
+        if expected > data.len() as u64 || (own_record && expected != data.len() as u64) {
             return Err(error!(
                 Size,
                 "expected {expected} bytes ({} elements of {}), got {}",
@@ -369,14 +406,14 @@ mod tests {
     }
 
     #[test]
-    fn a_storage_that_is_too_small_is_an_error() {
+    fn a_storage_of_another_size_is_an_error() {
         let archive = Archive::from_vec(checkpoint(b"little", &[0; 7])).unwrap();
         let error = archive.storage_for(&record(&archive)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Size);
         assert!(error.to_string().contains("expected 8 bytes (2 elements of float32), got 7"));
-        // One that has more is cut.
         let archive = Archive::from_vec(checkpoint(b"little", &[0; 9])).unwrap();
-        assert_eq!(archive.storage_for(&record(&archive)).unwrap().len(), 8);
+        let error = archive.storage_for(&record(&archive)).unwrap_err();
+        assert!(error.to_string().contains("expected 8 bytes (2 elements of float32), got 9"));
     }
 
     #[test]

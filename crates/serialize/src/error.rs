@@ -18,8 +18,12 @@ pub enum ErrorKind {
     Unsupported,
     /// The container (zip or stream) contradicts itself or ends early.
     Corrupt,
-    /// The pickle contradicts itself or ends early.
+    /// The pickle contradicts itself.
     Unpickling,
+    /// The pickle ends early.
+    Truncated,
+    /// The file names a byte order that there is not.
+    ByteOrder,
     /// The pickle names a global that the policy does not let through.
     Global,
     /// A record or storage that was asked for, or is referred to, is not in the file.

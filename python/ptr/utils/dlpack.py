@@ -106,8 +106,12 @@ def _dlpack(
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if self.is_conj():
         raise BufferError("Can't export tensors with the conjugate bit set")
-    if self.device.type == "cpu" and stream is not None:
+    if stream is not None and type(stream) is not int:
+        raise TypeError(f"stream must be ``int`` or ``none``, got {type(stream).__name__}")
+    if self.device.type == "cpu" and stream not in (None, -1):
         raise AssertionError("stream should be None on cpu.")
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"__dlpack__(): argument 'copy' must be bool, not {type(copy).__name__}")
     tensor = self.detach()
     device = _C._dlpack_device(tensor)
     if dl_device is not None and tuple(map(int, dl_device)) != device:

@@ -315,8 +315,10 @@ def test_wrong_arguments_of_the_context():
 
     with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 0 is of type int"):
         with_forward(lambda ctx: ctx.save_for_backward(3)).apply(leaf(1.0))
-    with pytest.raises(TypeError, match="mark_dirty can only accept variables, but argument 0 is of type int"):
+    with pytest.raises(RuntimeError, match="mark_dirty can only accept variables, but argument 0 is of type int"):
         with_forward(lambda ctx: ctx.mark_dirty(3)).apply(leaf(1.0))
+    with pytest.raises(RuntimeError, match="mark_non_differentiable only accepts variable arguments, but got str"):
+        with_forward(lambda ctx: ctx.mark_non_differentiable("a")).apply(leaf(1.0))
     with pytest.raises(RuntimeError, match="to_save attribute is expected to be a tuple"):
         with_forward(lambda ctx: setattr(ctx, "to_save", 3)).apply(leaf(1.0))
     with pytest.raises(NotImplementedError, match="either the backward or vjp method"):

@@ -6,7 +6,6 @@ import pytest
 OVERWRITING = [
     lambda x: x.eq_(1),
     lambda x: x.lt_(ptr.ones(3)),
-    lambda x: x.logical_not_(),
     lambda x: x.random_(0, 5),
     lambda x: x.bernoulli_(0.5),
 ]
@@ -59,3 +58,58 @@ def test_where_with_a_mask_of_bytes():
     b = ptr.full((3,), 2.0, requires_grad=True)
     ptr.where(ptr.tensor([1, 0, 1], dtype=ptr.uint8), 1.0, b).sum().backward()
     assert b.grad.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["eq_", "ne_", "lt_", "le_", "gt_", "ge_"])
+def test_comparisons_take_over_that_a_gradient_is_required(name):
+    other = ptr.ones(2, requires_grad=True)
+    x = ptr.zeros(2, 2)
+    getattr(x, name)(other)
+    assert x.requires_grad and x.grad_fn.name() == name[:2].capitalize() + "Backward1"
+    x.sum().backward()
+    assert other.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("name", ["logical_and_", "logical_or_", "logical_xor_", "logical_not_"])
+def test_logical_operators_leave_the_history(name):
+    arguments = () if name == "logical_not_" else (ptr.ones(2, requires_grad=True),)
+    x = ptr.ones(2, requires_grad=True)
+    y = x * 2
+    getattr(y, name)(*arguments)
+    assert y.grad_fn.name() == "MulBackward0" and y._version == 1
+    y.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    leaf = ptr.zeros(2, requires_grad=True)
+    getattr(leaf, name)(*arguments)
+    assert leaf.is_leaf and leaf.requires_grad
+
+
+def test_set_takes_over_that_a_gradient_is_required():
+    source = ptr.ones(2, requires_grad=True)
+    x = ptr.zeros(3).set_(source)
+    assert x.requires_grad and not x.is_leaf
+    with pytest.raises(RuntimeError, match="derivative for aten::set_.source_Tensor is not implemented"):
+        x.sum().backward()
+    assert not ptr.zeros(3).set_(ptr.ones(2)).requires_grad
+    assert ptr.ones(2).set_().shape == (0,)
+
+
+def test_floor_divide_has_no_derivative():
+    x = ptr.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
+        ptr.floor_divide(x, 2).sum().backward()
+
+
+def test_an_integral_gradient_of_a_real_input_is_cast():
+    class Double(ptr.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return ptr.full((2,), 2)
+
+    x = ptr.ones(2, requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0] and x.grad.dtype == ptr.float32

@@ -344,3 +344,100 @@ def test_bytes_and_bytearrays(legacy, protocol):
     buffer.seek(0)
     loaded = torch.load(buffer, weights_only=False)
     assert loaded == value and [type(v) for v in loaded] == [type(v) for v in value]
+
+
+def _edited(**changes):
+    """A checkpoint of which records (by the ends of their names, with `_` for `/` and `.`) are changed or left out."""
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(3)}, file)
+    edited = io.BytesIO()
+    with zipfile.ZipFile(file) as old, zipfile.ZipFile(edited, "w") as new:
+        for name in old.namelist():
+            key = next((k for k in changes if name.replace("/", "_").replace(".", "_").endswith("_" + k)), None)
+            data = changes[key](old.read(name)) if key else old.read(name)
+            if data is not None:
+                new.writestr(name, data)
+    return edited.getvalue()
+
+
+_MAGIC = pickle.dumps(0x1950A86A20F9469CFC6C, 2)
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize(
+    ("error", "data"),
+    [
+        (RuntimeError, _edited(version=lambda _: None)),
+        (RuntimeError, _edited(version=lambda _: b"999")),
+        (RuntimeError, _edited(version=lambda _: b"0")),
+        (RuntimeError, _edited(version=lambda _: b"abc")),
+        (RuntimeError, _edited(data_0=lambda data: data[:4])),
+        (RuntimeError, _edited(data_0=lambda data: data + b"0000")),
+        (RuntimeError, _edited(data_0=lambda _: None)),
+        (ValueError, _edited(byteorder=lambda _: b"middle")),
+        (EOFError, _edited(data_pkl=lambda _: b"")),
+        (EOFError, b""),
+        (RuntimeError, pickle.dumps({"a": 1}, 2)),
+    ],
+)
+def test_damaged_files_raise_pytorchs_classes(error, data, weights_only):
+    with pytest.raises(error):
+        torch.load(io.BytesIO(data), weights_only=weights_only)
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x80", _MAGIC[:5], _MAGIC, _MAGIC + pickle.dumps(1001, 2), _edited(data_pkl=lambda _: b"\x80\x02")]
+)
+def test_truncated_pickles_are_ends_of_file(data):
+    with pytest.raises(EOFError):
+        torch.load(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("data", [b"garbage", b"some text", b"\xff\xff"])
+def test_other_files_are_no_checkpoints(data):
+    with pytest.raises(pickle.UnpicklingError):
+        torch.load(io.BytesIO(data))
+
+
+def test_unknown_persistent_ids():
+    with pytest.raises(AssertionError, match="Unknown persistent id"):
+        torch.load(io.BytesIO(_edited(data_pkl=lambda _: b"\x80\x02K\x01Q.")), weights_only=False)
+
+
+def test_arguments_of_load():
+    file = io.BytesIO(_edited())
+    with pytest.raises(TypeError, match="map_location must return a storage or None, got int"):
+        torch.load(file, map_location=lambda storage, location: 3)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nothing'"):
+        torch.load(file, nothing=3)
+    with pytest.raises(ValueError, match="null byte"):
+        torch.load("a\0b")
+
+
+def test_only_archives_are_mapped(tmp_path):
+    path = tmp_path / "legacy.pt"
+    torch.save(torch.ones(2), path, _use_new_zipfile_serialization=False)
+    with pytest.raises(RuntimeError, match="mmap can only be used"):
+        torch.load(path, mmap=True)
+    path.write_text("some text")
+    with pytest.raises(RuntimeError, match="mmap can only be used"):
+        torch.load(path, mmap=True)
+
+
+def test_where_nothing_can_be_saved(tmp_path):
+    for path in (tmp_path, tmp_path / "no" / "such.pt", "", "/dev/full"):
+        with pytest.raises(RuntimeError, match=r"save\(\)"):
+            torch.save(1, path)
+    with pytest.raises(IsADirectoryError):
+        torch.save(1, tmp_path, _use_new_zipfile_serialization=False)
+    with pytest.raises(FileNotFoundError):
+        torch.save(1, tmp_path / "no" / "such.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(ValueError, match="null byte"):
+        torch.save(1, "a\0b")
+
+    class NoFlush:
+        def write(self, data):
+            return len(data)
+
+    with pytest.raises(AttributeError, match="flush"):
+        torch.save(1, NoFlush())

@@ -141,11 +141,15 @@ def _no_gradient(function: Function) -> str:
 
 
 def _zero_gradient(function: Function, names: Mapping[str, str]) -> str:
-    """The entry of an in-place form whose result does not depend on `self`."""
+    """The entry of an in-place form whose result depends on no tensor as far as gradients go.
+
+    It is recorded when any of them requires a gradient, as in PyTorch, where `self` then requires one too.
+    """
     operator = function.operator
+    tensors = ", ".join(str(i) for i, a in enumerate(function.schema.arguments) if a.type.key in ("Tensor", "Tensor?"))
     return (
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", '
-        f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", differentiable: &[0], '
+        f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", differentiable: &[{tensors}], '
         f"saved: &[], output_differentiability: &[true], forward: None, backward: zero_gradient }},"
     )
 
@@ -279,10 +283,14 @@ pub fn all() -> &'static [&'static [DerivativeEntry]] {{
     TABLES
 }}
 
-/// The backward of an in-place operator whose result does not depend on what it overwrote.
+/// The backward of an in-place operator whose result does not depend on what it overwrote, nor on what it compared with.
 fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {{
     if let Some(grad) = ctx.grad(0) {{
-        ctx.set_grad(0, crate::tensor_ops::zeros_like(grad)?);
+        for k in 0..ctx.num_differentiable() {{
+            if ctx.needs(k) {{
+                ctx.set_grad(k, crate::tensor_ops::zeros_like(grad)?);
+            }}
+        }}
     }}
     Ok(())
 }}

@@ -257,8 +257,10 @@ def _overlap_guard(function: Function) -> str:
     if operator.kind is not Kind.STRUCTURED or operator.optional_returns:
         return ""  # Computed apart and copied in any case.
     inputs = ", ".join(["keyset", *_base_inputs(function)])
-    result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?")
-    return f"if {call}Separate, {_operands(read)})? {{ return {result}; }}"
+    # A structured operator that no iterator drives writes only the dtype that it computes.
+    result = _write_result(function, f"redispatch::{base.rust_name}({inputs})?", exact=True)
+    how = "RefusePartial" if operator.overlap == "refuse_partial" else "Separate"
+    return f"if {call}{how}, {_operands(read)})? {{ return {result}; }}"
 
 
 def _guarded(function: Function, call: str) -> str:
@@ -423,8 +425,8 @@ def _base_inputs(function: Function) -> list[str]:
     return inputs
 
 
-def _write_result(function: Function, call: str) -> str:
-    """Copies what `call` returns to the outputs or to `self`."""
+def _write_result(function: Function, call: str, exact: bool = False) -> str:
+    """Copies what `call` returns to the outputs, which must have its dtype if `exact`, or to `self`."""
     schema = function.schema
     written = schema.arguments[0] if function.variant is Variant.INPLACE else schema.out_arguments[0]
     if written.type.is_list:
@@ -435,10 +437,12 @@ def _write_result(function: Function, call: str) -> str:
     if function.operator.optional_returns:
         raise function.operator.error("returns that may be missing have no generated `out=` form")
     outs = [local(a.name) for a in schema.out_arguments]
+    exact = exact or function.operator.exact_out
+    write = f'structured::{"write_exact" if exact else "write_out"}("{schema.name}"'
     if len(outs) == 1:
-        return f'structured::write_out("{schema.name}", {outs[0]}, &{call})'
+        return f"{write}, {outs[0]}, &{call})"
     names = [f"result{i}" for i in range(len(outs))]
-    writes = [f'structured::write_out("{schema.name}", {o}, &{n})?' for o, n in zip(outs, names, strict=True)]
+    writes = [f"{write}, {o}, &{n})?" for o, n in zip(outs, names, strict=True)]
     return f"{{ let ({', '.join(names)}) = {call}; Ok(({', '.join(writes)})) }}"
 
 
@@ -463,12 +467,27 @@ def _composite(function: Function) -> str:
         return _register(function, keys, _forward(function, f"composite::{operator.family}::{operator.inplace_impl}"))
     # Autograd refuses `out=` calls, so that form stands below autograd even when the operator is implicit.
     keys = "EXPLICIT" if function.variant is Variant.OUT else keys
+    if function.variant is Variant.OUT and operator.out_impl:
+        return _register(function, keys, _out_impl_closure(function, operator.out_impl))
     inputs = _base_inputs(function)
     if function.variant is Variant.INPLACE and operator.kind is Kind.IMPLICIT and inputs[0] == "self_":
         inputs[0] = _unmodified_self(function)
     call = f"{path}({', '.join(inputs)})?"
     body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
+
+
+def _out_impl_closure(function: Function, name: str) -> str:
+    """The stated function; one of another operator takes the numbers `self` and `other` as tensors."""
+    if not name.startswith("at::"):
+        return _forward(function, f"composite::{function.operator.family}::{name}")
+    values = [
+        f"&crate::wrapped_scalar_tensor({local(a.name)})?"
+        if a.type.base == "Scalar" and a.name in ("self", "other")
+        else local(a.name)
+        for a in function.schema.arguments
+    ]
+    return f"|_, {_pattern(function)}| crate::{name}({', '.join(values)})"
 
 
 def _unmodified_self(function: Function) -> str:

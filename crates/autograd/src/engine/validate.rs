@@ -71,10 +71,8 @@ fn repair(i: usize, grad: &Tensor, metadata: &InputMetadata, what: &dyn Fn() -> 
     }
     let (want, got) = (metadata.dtype(), grad.scalar_type());
     if want != got {
-        // An integral gradient, or a complex one for a real input, is a mistake of the formula.
-        if !(got.is_floating_point() || want.is_complex() == got.is_complex())
-            || !(got.is_floating_point() || got.is_complex())
-        {
+        // A complex gradient of a real input, or an integral one of a complex input, is a mistake of the formula.
+        if !got.is_floating_point() && want.is_complex() != got.is_complex() {
             bail!(
                 Runtime,
                 "{}invalid gradient at index {i} - expected dtype {} but got {}",

@@ -188,26 +188,6 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
-        op: "aten::set_.source_Storage_storage_offset",
-        node_name: "SetBackward0",
-        source: "factory.yaml",
-        differentiable: &[0],
-        saved: &[],
-        output_differentiability: &[],
-        forward: None,
-        backward: set__source_storage_storage_offset_apply,
-    },
-    DerivativeEntry {
-        op: "aten::set_.source_Tensor",
-        node_name: "SetBackward1",
-        source: "factory.yaml",
-        differentiable: &[0],
-        saved: &[],
-        output_differentiability: &[],
-        forward: None,
-        backward: set__source_tensor_apply,
-    },
-    DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
         source: "factory.yaml",
@@ -242,20 +222,6 @@ fn _to_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_options = ctx.options(0)?;
         ctx.set_grad(0, to_copy_backward(grad, self_options)?);
-    }
-    Ok(())
-}
-
-fn set__source_storage_storage_offset_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    if ctx.needs(0) {
-        ctx.set_grad(0, not_implemented("aten::set_.source_Storage_storage_offset", "self", "set_")?);
-    }
-    Ok(())
-}
-
-fn set__source_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    if ctx.needs(0) {
-        ctx.set_grad(0, not_implemented("aten::set_.source_Tensor", "self", "set_")?);
     }
     Ok(())
 }

@@ -51,10 +51,14 @@ pub fn all() -> &'static [&'static [DerivativeEntry]] {
     TABLES
 }
 
-/// The backward of an in-place operator whose result does not depend on what it overwrote.
+/// The backward of an in-place operator whose result does not depend on what it overwrote, nor on what it compared with.
 fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let Some(grad) = ctx.grad(0) {
-        ctx.set_grad(0, crate::tensor_ops::zeros_like(grad)?);
+        for k in 0..ctx.num_differentiable() {
+            if ctx.needs(k) {
+                ctx.set_grad(k, crate::tensor_ops::zeros_like(grad)?);
+            }
+        }
     }
     Ok(())
 }

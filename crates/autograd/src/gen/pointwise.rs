@@ -467,13 +467,13 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::logical_not_",
-        node_name: "LogicalNotBackward0",
+        node_name: "",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[],
         saved: &[],
-        output_differentiability: &[true],
+        output_differentiability: &[false],
         forward: None,
-        backward: zero_gradient,
+        backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::conj_physical",
@@ -780,26 +780,6 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: div_scalar_mode_apply,
     },
     DerivativeEntry {
-        op: "aten::floor_divide",
-        node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml",
-        differentiable: &[0, 1],
-        saved: &[],
-        output_differentiability: &[],
-        forward: None,
-        backward: floor_divide_apply,
-    },
-    DerivativeEntry {
-        op: "aten::floor_divide_.Tensor",
-        node_name: "FloorDivideBackward0",
-        source: "pointwise.yaml",
-        differentiable: &[0, 1],
-        saved: &[],
-        output_differentiability: &[],
-        forward: None,
-        backward: floor_divide_apply,
-    },
-    DerivativeEntry {
         op: "aten::rsub.Tensor",
         node_name: "RsubBackward0",
         source: "pointwise.yaml",
@@ -1072,7 +1052,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         op: "aten::bitwise_and_.Tensor",
         node_name: "BitwiseAndBackward0",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1122,7 +1102,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         op: "aten::bitwise_or_.Tensor",
         node_name: "BitwiseOrBackward0",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1172,7 +1152,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         op: "aten::bitwise_xor_.Tensor",
         node_name: "BitwiseXorBackward0",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1220,13 +1200,13 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::logical_and_",
-        node_name: "LogicalAndBackward0",
+        node_name: "",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[],
         saved: &[],
-        output_differentiability: &[true],
+        output_differentiability: &[false],
         forward: None,
-        backward: zero_gradient,
+        backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::logical_or",
@@ -1240,13 +1220,13 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::logical_or_",
-        node_name: "LogicalOrBackward0",
+        node_name: "",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[],
         saved: &[],
-        output_differentiability: &[true],
+        output_differentiability: &[false],
         forward: None,
-        backward: zero_gradient,
+        backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::logical_xor",
@@ -1260,13 +1240,13 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::logical_xor_",
-        node_name: "LogicalXorBackward0",
+        node_name: "",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[],
         saved: &[],
-        output_differentiability: &[true],
+        output_differentiability: &[false],
         forward: None,
-        backward: zero_gradient,
+        backward: no_gradient,
     },
     DerivativeEntry {
         op: "aten::eq.Tensor",
@@ -1280,9 +1260,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::eq_.Tensor",
-        node_name: "EqBackward0",
+        node_name: "EqBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1300,7 +1280,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::eq_.Scalar",
-        node_name: "EqBackward1",
+        node_name: "EqBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -1320,9 +1300,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::ne_.Tensor",
-        node_name: "NeBackward0",
+        node_name: "NeBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1340,7 +1320,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::ne_.Scalar",
-        node_name: "NeBackward1",
+        node_name: "NeBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -1360,9 +1340,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::lt_.Tensor",
-        node_name: "LtBackward0",
+        node_name: "LtBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1380,7 +1360,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::lt_.Scalar",
-        node_name: "LtBackward1",
+        node_name: "LtBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -1400,9 +1380,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::le_.Tensor",
-        node_name: "LeBackward0",
+        node_name: "LeBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1420,7 +1400,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::le_.Scalar",
-        node_name: "LeBackward1",
+        node_name: "LeBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -1440,9 +1420,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::gt_.Tensor",
-        node_name: "GtBackward0",
+        node_name: "GtBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1460,7 +1440,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::gt_.Scalar",
-        node_name: "GtBackward1",
+        node_name: "GtBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -1480,9 +1460,9 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::ge_.Tensor",
-        node_name: "GeBackward0",
+        node_name: "GeBackward1",
         source: "pointwise.yaml",
-        differentiable: &[0],
+        differentiable: &[0, 1],
         saved: &[],
         output_differentiability: &[true],
         forward: None,
@@ -1500,7 +1480,7 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::ge_.Scalar",
-        node_name: "GeBackward1",
+        node_name: "GeBackward0",
         source: "pointwise.yaml",
         differentiable: &[0],
         saved: &[],
@@ -2121,16 +2101,6 @@ fn div_scalar_mode_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let rounding_mode = <Option<String> as ArgType>::hold(ctx.value(2)?.clone())?;
         let rounding_mode = <Option<String> as ArgType>::borrow(&rounding_mode);
         ctx.set_grad(0, div_scalar_backward(grad, other, self_scalar_type, rounding_mode)?);
-    }
-    Ok(())
-}
-
-fn floor_divide_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
-    if ctx.needs(0) {
-        ctx.set_grad(0, not_implemented("aten::floor_divide", "self", "floor_divide")?);
-    }
-    if ctx.needs(1) {
-        ctx.set_grad(1, not_implemented("aten::floor_divide", "other", "floor_divide")?);
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use c10::{Result, Scalar};
 use iter::TensorIterator;
 use num_complex::Complex;
 
+use super::complex_half::{self, is_complex_half, Wide};
 use super::number::{Field, Number};
 use crate::dispatch::dispatch;
 use crate::loops::{compute_dtype, unrounded_scalar};
@@ -22,6 +23,10 @@ pub(super) fn register() {
 }
 
 pub(crate) fn add_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
+    if is_complex_half(iter.common_dtype()) {
+        let alpha = alpha.to::<Wide>()?;
+        return complex_half::arithmetic(iter, move |a, b| b.multiply_add(alpha, a));
+    }
     dispatch!(compute_dtype(iter.common_dtype()), "add_kernel", ALL_AND_COMPLEX + Bool, |T| {
         let alpha = alpha.to::<T>()?;
         if alpha == <T as c10::Element>::ONE {
@@ -33,6 +38,10 @@ pub(crate) fn add_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
 }
 
 fn sub_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
+    if is_complex_half(iter.common_dtype()) {
+        let alpha = alpha.to::<Wide>()?.neg();
+        return complex_half::arithmetic(iter, move |a, b| b.multiply_add(alpha, a));
+    }
     dispatch!(compute_dtype(iter.common_dtype()), "sub_kernel", ALL_AND_COMPLEX, |T| {
         let alpha = alpha.to::<T>()?;
         if alpha == <T as c10::Element>::ONE {
@@ -47,6 +56,9 @@ fn sub_kernel(iter: &TensorIterator, alpha: &Scalar) -> Result<()> {
 pub(crate) fn mul_kernel(iter: &TensorIterator) -> Result<()> {
     if let Some(factor) = unrounded_scalar(iter, 2) {
         return binary::<f32, f32, f32>(iter, 1, move |a, _| a * factor);
+    }
+    if is_complex_half(iter.common_dtype()) {
+        return complex_half::arithmetic(iter, |a, b| a.mul(b));
     }
     dispatch!(compute_dtype(iter.common_dtype()), "mul_kernel", ALL_AND_COMPLEX + Bool, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a.mul(b))

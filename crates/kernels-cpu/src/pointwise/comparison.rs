@@ -6,6 +6,7 @@
 use c10::{Result, ScalarType};
 use iter::TensorIterator;
 
+use super::complex_half::{self, is_complex_half};
 use crate::dispatch::dispatch;
 use crate::loops::compute_dtype;
 use crate::map::{binary, Stored};
@@ -77,12 +78,26 @@ macro_rules! comparison {
 }
 
 comparison! {
-    eq_kernel, ALL_AND_COMPLEX + Bool, |a, b| a == b;
-    ne_kernel, ALL_AND_COMPLEX + Bool, |a, b| a != b;
+    wider_eq_kernel, ALL_AND_COMPLEX + Bool, |a, b| a == b;
+    wider_ne_kernel, ALL_AND_COMPLEX + Bool, |a, b| a != b;
     lt_kernel, ALL_AND_BOOL, |a, b| a < b;
     le_kernel, ALL_AND_BOOL, |a, b| a <= b;
     gt_kernel, ALL_AND_BOOL, |a, b| a > b;
     ge_kernel, ALL_AND_BOOL, |a, b| a >= b;
+}
+
+fn eq_kernel(iter: &TensorIterator) -> Result<()> {
+    if is_complex_half(iter.dtype(1)) {
+        return complex_half::comparison(iter, |a, b| a == b);
+    }
+    wider_eq_kernel(iter)
+}
+
+fn ne_kernel(iter: &TensorIterator) -> Result<()> {
+    if is_complex_half(iter.dtype(1)) {
+        return complex_half::comparison(iter, |a, b| a != b);
+    }
+    wider_ne_kernel(iter)
 }
 
 fn maximum_kernel(iter: &TensorIterator) -> Result<()> {

@@ -4,6 +4,7 @@ mod arithmetic;
 mod bitwise;
 mod clamp;
 mod comparison;
+mod complex_half;
 mod division;
 mod exponential;
 mod float_function;

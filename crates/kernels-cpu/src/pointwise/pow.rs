@@ -97,6 +97,12 @@ float_power!(float_power_f64, f64);
 
 fn pow_tensor_scalar_kernel(iter: &TensorIterator, exponent: &Scalar) -> Result<()> {
     match compute_dtype(iter.common_dtype()) {
+        // Of bool there are the powers that need no product.
+        ScalarType::Bool if exponent.to_i64()? == 0 => unary(iter, 1, |_: bool| true),
+        ScalarType::Bool if exponent.to_i64()? == 1 => unary(iter, 1, |a: bool| a),
+        ScalarType::ComplexHalf => {
+            c10::bail!(NotImplemented, "\"pow\" not implemented for 'ComplexHalf'")
+        }
         ScalarType::Float => float_power_f32(iter, exponent.to_f64()?),
         ScalarType::Double => float_power_f64(iter, exponent.to_f64()?),
         ScalarType::ComplexFloat => {

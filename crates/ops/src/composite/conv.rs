@@ -3,7 +3,10 @@
 //! `convolution` checks its arguments and decides which of three operators computes: `_conv_forward`, or for a
 //! transposed convolution `_conv_input_backward`, whose input is then the gradient.
 
-use c10::{check, DimVector, Result, Scalar, SizeInt, SizeVector, SymDimVector, SymInt, Tensor};
+use c10::{
+    check, check_not_implemented, DimVector, Result, Scalar, ScalarType, SizeInt, SizeVector, SymDimVector,
+    SymInt, Tensor,
+};
 
 use crate::at;
 use crate::meta::conv::{all_at_least, kernel_reach, padded_size};
@@ -71,6 +74,7 @@ impl<I: SizeInt> ConvParams<I> {
         };
         params.check_values()?;
         params.check_shapes(input, weight)?;
+        params.check_kernel(input, weight)?;
         Ok(params)
     }
 
@@ -151,6 +155,35 @@ impl<I: SizeInt> ConvParams<I> {
              input size",
             padded.join(" x "),
             reaches.join(" x ")
+        );
+        Ok(())
+    }
+
+    /// What PyTorch's kernels refuse.
+    fn check_kernel(&self, input: &Tensor, weight: &Tensor) -> Result<()> {
+        let (input_sizes, weight_sizes) = (I::sizes_of(input)?, I::sizes_of(weight)?);
+        for size in &weight_sizes[2..] {
+            check!(
+                I::ONE.expect_le(size)?,
+                "kernel size should be greater than zero, but got weight of size {:?}",
+                &weight_sizes[..]
+            );
+        }
+        for size in &input_sizes[2..] {
+            check!(
+                I::ONE.expect_le(size)? || input_sizes[..2].iter().any(|size| *size == 0),
+                "Only zero batch or zero channel inputs are supported, but got input shape: {:?}",
+                &input_sizes[..]
+            );
+        }
+        let dilated = self.dilation.iter().any(|dilation| *dilation != 1);
+        check_not_implemented!(
+            !dilated
+                || self.transposed
+                || !input.dtype().is_integral(false)
+                || input.dtype() == ScalarType::Long,
+            "\"slow_conv_dilated<>\" not implemented for '{}'",
+            input.dtype().short_name()
         );
         Ok(())
     }
@@ -239,7 +272,13 @@ fn convolve<I: SizeInt>(
     let [stride, padding, dilation] = params.to_arguments();
     if !transposed {
         check_bias(bias, &I::sizes_of(weight)?[0], input)?;
-        return at::_conv_forward(input, weight, bias, &stride, &padding, &dilation, groups);
+        let output = at::_conv_forward(input, weight, bias, &stride, &padding, &dilation, groups)?;
+        // As in PyTorch nothing comes out of no channels, whatever the weight.
+        return if has_no_channels::<I>(input)? {
+            at::narrow(&output, 1, &SymInt::ZERO, &SymInt::ZERO)
+        } else {
+            Ok(output)
+        };
     }
     let sizes = params.transposed_output_sizes(input, weight)?;
     check_bias(bias, &sizes[1], input)?;
@@ -253,6 +292,10 @@ fn convolve<I: SizeInt>(
             at::add_tensor(&output, &at::view(bias, &shape)?, &Scalar::Int(1))
         }
     }
+}
+
+fn has_no_channels<I: SizeInt>(input: &Tensor) -> Result<bool> {
+    Ok(I::sizes_of(input)?[1] == 0)
 }
 
 /// Stride, padding and dilation, checked, with one entry per spatial dimension.
@@ -291,6 +334,12 @@ pub fn convolution_backward(
         checked_arguments(input, weight, stride, padding, dilation, transposed, output_padding, groups)
     )?;
     let wanted = |i: usize| output_mask.get(i).copied().unwrap_or(false);
+    if !transposed && with_sizes!([input] has_no_channels(input))? {
+        let zeros = |sizes: &[SymInt]| at::new_zeros(weight, sizes, None, None, None, None);
+        let sizes = [input.sym_sizes(), weight.sym_sizes(), SymDimVector::from(&weight.sym_sizes()[..1])];
+        let [input, weight, bias] = [0, 1, 2].map(|i| wanted(i).then(|| zeros(&sizes[i])).transpose());
+        return Ok((input?, weight?, bias?));
+    }
     let grad_input = if !wanted(0) {
         None
     } else if transposed {

@@ -17,6 +17,11 @@ fn apply_reduction(loss: Tensor, reduction: i64) -> Result<Tensor> {
     }
 }
 
+/// `aten::l1_loss`
+pub fn l1_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+    apply_reduction(at::abs(&at::sub_tensor(self_, target, &ONE)?)?, reduction)
+}
+
 /// `aten::nll_loss`
 pub fn nll_loss(
     self_: &Tensor,
@@ -197,6 +202,12 @@ fn kept_weight(input: &Tensor, target: &Tensor, weight: Option<&Tensor>, ignored
 
 /// `aten::mse_loss`
 pub fn mse_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+    let dtype = iter::result_type(&[self_, target])?;
+    c10::check_not_implemented!(
+        dtype.is_floating_point(),
+        "\"mse_cpu\" not implemented for '{}'",
+        dtype.short_name()
+    );
     let difference = at::sub_tensor(self_, target, &ONE)?;
     apply_reduction(at::mul_tensor(&difference, &difference)?, reduction)
 }
@@ -208,6 +219,12 @@ pub fn mse_loss_backward(
     target: &Tensor,
     reduction: i64,
 ) -> Result<Tensor> {
+    let dtype = iter::result_type(&[self_, target])?;
+    c10::check_not_implemented!(
+        dtype != c10::ScalarType::Bool && !dtype.is_complex(),
+        "\"mse_backward_cpu_out\" not implemented for '{}'",
+        dtype.short_name()
+    );
     let difference = at::sub_tensor(self_, target, &ONE)?;
     let norm = if reduction == MEAN {
         let count = difference.sym_numel().sym_max(&SymInt::ONE)?;

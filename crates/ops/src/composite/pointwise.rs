@@ -1,8 +1,8 @@
 //! Composites of the `pointwise` family.
 
-use c10::{check, Result, Scalar, ScalarType, Tensor};
+use c10::{check, check_not_implemented, Result, Scalar, ScalarType, Tensor};
 
-use crate::{at, wrapped_scalar_tensor};
+use crate::{at, structured, wrapped_scalar_tensor};
 
 const ONE: Scalar = Scalar::Int(1);
 
@@ -27,12 +27,23 @@ pub fn square(self_: &Tensor) -> Result<Tensor> {
     at::pow_tensor_scalar(self_, &Scalar::Int(2))
 }
 
+/// `aten::square.out`
+pub fn square_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+    at::pow_tensor_scalar_out(self_, &Scalar::Int(2), out)
+}
+
+/// `aten::round.decimals_out`
+pub fn round_decimals_out(self_: &Tensor, decimals: i64, out: &Tensor) -> Result<Tensor> {
+    structured::check_out_dtype("round", out, self_.dtype())?;
+    structured::write_out_or_input("round", out, &[self_], &round_decimals(self_, decimals)?)
+}
+
 /// `aten::round.decimals`: to a multiple of `10^-decimals`, computed in float32 for the half precisions.
 pub fn round_decimals(self_: &Tensor, decimals: i64) -> Result<Tensor> {
-    if decimals == 0 {
+    if decimals == 0 && !self_.dtype().is_integral(true) {
         return at::round(self_);
     }
-    c10::check_not_implemented!(
+    check_not_implemented!(
         self_.is_floating_point(),
         "\"round_cpu\" not implemented for '{}' with decimals",
         self_.dtype().short_name()
@@ -292,8 +303,16 @@ pub fn isclose(self_: &Tensor, other: &Tensor, rtol: f64, atol: f64, equal_nan: 
 
 /// `aten::clamp.Tensor`
 pub fn clamp_tensor(self_: &Tensor, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
+    check_not_implemented!(
+        ![Some(self_), min, max].into_iter().flatten().any(|t| t.is_complex()),
+        "clamp is not supported for complex types"
+    );
     match (min, max) {
-        (Some(min), Some(max)) => at::minimum(&at::maximum(self_, min)?, max),
+        (Some(min), Some(max)) => {
+            let dtype = iter::result_type(&[self_, min, max])?;
+            check_not_implemented!(dtype != ScalarType::Bool, "\"clamp_cpu\" not implemented for 'Bool'");
+            at::minimum(&at::maximum(self_, min)?, max)
+        }
         (Some(min), None) => at::maximum(self_, min),
         (None, Some(max)) => at::minimum(self_, max),
         (None, None) => {
@@ -310,6 +329,16 @@ pub fn clamp_min(self_: &Tensor, min: &Scalar) -> Result<Tensor> {
 /// `aten::clamp_max`
 pub fn clamp_max(self_: &Tensor, max: &Scalar) -> Result<Tensor> {
     at::clamp(self_, None, Some(max))
+}
+
+/// `aten::clamp_min.out`
+pub fn clamp_min_out(self_: &Tensor, min: &Scalar, out: &Tensor) -> Result<Tensor> {
+    at::clamp_out(self_, Some(min), None, out)
+}
+
+/// `aten::clamp_max.out`
+pub fn clamp_max_out(self_: &Tensor, max: &Scalar, out: &Tensor) -> Result<Tensor> {
+    at::clamp_out(self_, None, Some(max), out)
 }
 
 /// `aten::clamp_min.Tensor`

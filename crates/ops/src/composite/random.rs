@@ -15,6 +15,12 @@ pub fn bernoulli(self_: &Tensor, generator: Option<&Generator>) -> Result<Tensor
     )
 }
 
+/// `aten::bernoulli.out`: draws into `out`, whatever its dtype.
+pub fn bernoulli_out(self_: &Tensor, generator: Option<&Generator>, out: &Tensor) -> Result<Tensor> {
+    iter::resize_output(out, &self_.sym_sizes())?;
+    at::bernoulli__tensor(out, self_, generator)
+}
+
 /// `aten::bernoulli.p`
 pub fn bernoulli_p(self_: &Tensor, p: f64, generator: Option<&Generator>) -> Result<Tensor> {
     at::bernoulli__float(
@@ -331,6 +337,55 @@ fn standard(like: &Tensor, sizes: &[SymInt], generator: Option<&Generator>) -> R
 pub fn normal_tensor_float(mean: &Tensor, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
     let draws = at::normal_(&at::empty_like(mean, None, None, None, None, None)?, 0.0, std, generator)?;
     at::add__tensor(&draws, mean, &Scalar::Int(1))
+}
+
+/// `aten::normal.Tensor_float_out`: draws into `out`, and then scales and shifts the draws, as the forms below do.
+pub fn normal_tensor_float_out(
+    mean: &Tensor,
+    std: f64,
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    iter::resize_output(out, &mean.sym_sizes())?;
+    at::add__tensor(&at::normal_(out, 0.0, std, generator)?, mean, &Scalar::Int(1))
+}
+
+/// `aten::normal.float_Tensor_out`
+pub fn normal_float_tensor_out(
+    mean: f64,
+    std: &Tensor,
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    check_std(std)?;
+    iter::resize_output(out, &std.sym_sizes())?;
+    let draws = at::normal_(out, 0.0, 1.0, generator)?;
+    at::add__scalar(&at::mul__tensor(&draws, std)?, &Scalar::Float(mean), &Scalar::Int(1))
+}
+
+/// `aten::normal.Tensor_Tensor_out`
+pub fn normal_tensor_tensor_out(
+    mean: &Tensor,
+    std: &Tensor,
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    check_std(std)?;
+    iter::resize_output(out, &c10::infer_broadcast_size(&mean.sym_sizes(), &std.sym_sizes())?)?;
+    let draws = at::normal_(out, 0.0, 1.0, generator)?;
+    at::add__tensor(&at::mul__tensor(&draws, std)?, mean, &Scalar::Int(1))
+}
+
+/// `aten::normal.float_float_out`
+pub fn normal_float_float_out(
+    mean: f64,
+    std: f64,
+    size: &[SymInt],
+    generator: Option<&Generator>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    iter::resize_output(out, size)?;
+    at::normal_(out, mean, std, generator)
 }
 
 /// `aten::normal.float_Tensor`

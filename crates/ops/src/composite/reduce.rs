@@ -6,7 +6,7 @@ use c10::{
 };
 
 use crate::sym::with_sizes;
-use crate::{at, sym};
+use crate::{at, structured, sym};
 
 /// `aten::sum`
 pub fn sum(self_: &Tensor, dtype: Option<ScalarType>) -> Result<Tensor> {
@@ -86,6 +86,25 @@ pub fn mean_dim(
     }
 }
 
+/// `aten::mean.dtype_out`
+pub fn mean_out(self_: &Tensor, dtype: Option<ScalarType>, out: &Tensor) -> Result<Tensor> {
+    mean_dim_out(self_, None, false, dtype, out)
+}
+
+/// `aten::mean.out`: a stated dtype is that of the output.
+pub fn mean_dim_out(
+    self_: &Tensor,
+    dim: Option<&[i64]>,
+    keepdim: bool,
+    dtype: Option<ScalarType>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    if let Some(dtype) = dtype {
+        structured::check_out_dtype("mean", out, dtype)?;
+    }
+    structured::write_out("mean", out, &mean_dim(self_, dim, keepdim, dtype)?)
+}
+
 /// `aten::equal`
 pub fn equal(self_: &Tensor, other: &Tensor) -> Result<bool> {
     check!(
@@ -144,4 +163,19 @@ pub fn softmax_int(self_: &Tensor, dim: i64, dtype: Option<ScalarType>) -> Resul
 /// `aten::log_softmax.int`
 pub fn log_softmax_int(self_: &Tensor, dim: i64, dtype: Option<ScalarType>) -> Result<Tensor> {
     at::_log_softmax(&softmax_input(self_, dtype)?, dim, false)
+}
+
+/// `aten::softmax.int_out`
+pub fn softmax_int_out(self_: &Tensor, dim: i64, dtype: Option<ScalarType>, out: &Tensor) -> Result<Tensor> {
+    at::_softmax_out(&softmax_input(self_, dtype)?, dim, false, out)
+}
+
+/// `aten::log_softmax.int_out`
+pub fn log_softmax_int_out(
+    self_: &Tensor,
+    dim: i64,
+    dtype: Option<ScalarType>,
+    out: &Tensor,
+) -> Result<Tensor> {
+    at::_log_softmax_out(&softmax_input(self_, dtype)?, dim, false, out)
 }

@@ -429,6 +429,17 @@ pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
 
 /// `aten::stack`
 pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let (unsqueezed, dim) = unsqueeze_for_stack(tensors, dim)?;
+    at::cat(&unsqueezed, dim)
+}
+
+/// `aten::stack.out`
+pub fn stack_out(tensors: &[Tensor], dim: i64, out: &Tensor) -> Result<Tensor> {
+    let (unsqueezed, dim) = unsqueeze_for_stack(tensors, dim)?;
+    at::cat_out(&unsqueezed, dim, out)
+}
+
+fn unsqueeze_for_stack(tensors: &[Tensor], dim: i64) -> Result<(Vec<Tensor>, i64)> {
     let Some(first) = tensors.first() else {
         bail!(Runtime, "stack expects a non-empty TensorList");
     };
@@ -444,5 +455,5 @@ pub fn stack(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     // Checked here, so that the error names the tensors as they were given.
     list_dtype(tensors)?;
     let unsqueezed = tensors.iter().map(|t| at::unsqueeze(t, dim)).collect::<Result<Vec<_>>>()?;
-    at::cat(&unsqueezed, dim)
+    Ok((unsqueezed, dim))
 }

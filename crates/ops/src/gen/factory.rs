@@ -215,6 +215,11 @@ pub mod handles {
     /// `aten::resize_`
     pub static RESIZE_: TypedOp<(Tensor, Vec<SymInt>, Option<MemoryFormat>), Tensor> =
         TypedOp::new("aten::resize_", "");
+    /// `aten::set_`
+    pub static SET_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::set_", "");
+    /// `aten::set_.source_Storage`
+    pub static SET__SOURCE_STORAGE: TypedOp<(Tensor, Storage), Tensor> =
+        TypedOp::new("aten::set_", "source_Storage");
     /// `aten::set_.source_Storage_storage_offset`
     pub static SET__SOURCE_STORAGE_STORAGE_OFFSET: TypedOp<
         (Tensor, Storage, SymInt, Vec<SymInt>, Vec<SymInt>),
@@ -747,6 +752,18 @@ pub mod calls {
     #[inline]
     pub fn resize_(self_: &Tensor, size: &[SymInt], memory_format: Option<MemoryFormat>) -> Result<Tensor> {
         handles::RESIZE_.call((self_, size, memory_format))
+    }
+
+    /// `aten::set_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn set_(self_: &Tensor) -> Result<Tensor> {
+        handles::SET_.call((self_,))
+    }
+
+    /// `aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)`
+    #[inline]
+    pub fn set__source_storage(self_: &Tensor, source: &Storage) -> Result<Tensor> {
+        handles::SET__SOURCE_STORAGE.call((self_, source))
     }
 
     /// `aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)`
@@ -1366,6 +1383,18 @@ pub mod redispatch {
         memory_format: Option<MemoryFormat>,
     ) -> Result<Tensor> {
         handles::RESIZE_.redispatch(keyset, (self_, size, memory_format))
+    }
+
+    /// `aten::set_`
+    #[inline]
+    pub fn set_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SET_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::set_.source_Storage`
+    #[inline]
+    pub fn set__source_storage(keyset: DispatchKeySet, self_: &Tensor, source: &Storage) -> Result<Tensor> {
+        handles::SET__SOURCE_STORAGE.redispatch(keyset, (self_, source))
     }
 
     /// `aten::set_.source_Storage_storage_offset`

@@ -30,6 +30,8 @@ pub mod handles {
     /// `aten::cross_entropy_loss`
     pub static CROSS_ENTROPY_LOSS: TypedOp<(Tensor, Tensor, Option<Tensor>, i64, SymInt, f64), Tensor> =
         TypedOp::new("aten::cross_entropy_loss", "");
+    /// `aten::l1_loss`
+    pub static L1_LOSS: TypedOp<(Tensor, Tensor, i64), Tensor> = TypedOp::new("aten::l1_loss", "");
     /// `aten::mse_loss`
     pub static MSE_LOSS: TypedOp<(Tensor, Tensor, i64), Tensor> = TypedOp::new("aten::mse_loss", "");
     /// `aten::mse_loss.out`
@@ -142,6 +144,12 @@ pub mod calls {
         label_smoothing: f64,
     ) -> Result<Tensor> {
         handles::CROSS_ENTROPY_LOSS.call((self_, target, weight, reduction, ignore_index, label_smoothing))
+    }
+
+    /// `aten::l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn l1_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+        handles::L1_LOSS.call((self_, target, reduction))
     }
 
     /// `aten::mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor`
@@ -273,6 +281,17 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::CROSS_ENTROPY_LOSS
             .redispatch(keyset, (self_, target, weight, reduction, ignore_index, label_smoothing))
+    }
+
+    /// `aten::l1_loss`
+    #[inline]
+    pub fn l1_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::L1_LOSS.redispatch(keyset, (self_, target, reduction))
     }
 
     /// `aten::mse_loss`

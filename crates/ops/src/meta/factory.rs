@@ -1,6 +1,6 @@
 //! Meta functions of the `factory` operators: `out` decides dtype and device, the arguments its size.
 
-use c10::{check, check_value, Result, Scalar, ScalarType, SizeInt, SizeVector};
+use c10::{check, check_not_implemented, check_value, Result, Scalar, ScalarType, SizeInt, SizeVector};
 use iter::StructuredOutputs;
 
 /// How many elements `arange` gives.
@@ -108,5 +108,7 @@ pub fn linspace_meta<I: SizeInt>(
     steps: i64,
 ) -> Result<()> {
     check!(steps >= 0, "number of steps must be non-negative");
+    let is_bool = outs.maybe_get_output(0).is_some_and(|out| out.dtype() == ScalarType::Bool);
+    check_not_implemented!(steps < 2 || !is_bool, "\"linspace_cpu\" not implemented for 'Bool'");
     set_length(outs, I::from(steps))
 }

@@ -6,6 +6,8 @@ use iter::{
     TensorIteratorConfig,
 };
 
+use crate::structured::check_out_dtype;
+
 /// `abs` of complex numbers is real.
 pub fn abs_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
     if !self_.is_complex() {
@@ -246,6 +248,7 @@ pub fn lerp_tensor_meta(
 ) -> Result<TensorIterator> {
     lerp_check(self_, end, "end")?;
     lerp_check(self_, weight, "weight")?;
+    exact_out("lerp", outs, self_.dtype())?;
     TensorIterator::ternary_op(outs, "lerp", self_, end, weight)
 }
 
@@ -263,14 +266,29 @@ pub fn clamp_meta(
     );
     let bounds: Vec<&Scalar> = [min, max].into_iter().flatten().collect();
     let dtype = with_scalars(self_, &bounds)?;
+    let kernel = match (min, max) {
+        (Some(_), Some(_)) => "clamp_scalar_cpu",
+        (Some(_), None) => "clamp_min_scalar_cpu",
+        _ => "clamp_max_scalar_cpu",
+    };
+    check_not_implemented!(dtype != ScalarType::Bool, "\"{kernel}\" not implemented for 'Bool'");
     check!(
         dtype == self_.dtype() || !outs.is_inplace(),
         "result type {} can't be cast to the desired output type {}",
         dtype.short_name(),
         self_.dtype().short_name()
     );
+    exact_out("clamp", outs, dtype)?;
     let input = to_dtype(self_, dtype)?;
     promoting("clamp").add_input(&input).build(outs)
+}
+
+/// Refuses a given output of another dtype than the operator computes, which most operators would cast to.
+fn exact_out(name: &str, outs: &StructuredOutputs, dtype: ScalarType) -> Result<()> {
+    match outs.maybe_get_output(0) {
+        Some(out) => check_out_dtype(name, out, dtype),
+        None => Ok(()),
+    }
 }
 
 /// `where`: the condition is bool; the values promote to each other.
@@ -314,7 +332,7 @@ pub fn threshold_meta(
     _threshold: &Scalar,
     _value: &Scalar,
 ) -> Result<TensorIterator> {
-    TensorIterator::unary_op(outs, "threshold", self_)
+    promoting("threshold").add_input(self_).build(outs)
 }
 
 /// `threshold_backward`

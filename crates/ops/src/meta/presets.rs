@@ -55,5 +55,11 @@ pub fn comparison_op(
 /// Writes every element of `self`, reading none.
 pub fn fill_op(outs: &mut StructuredOutputs, _name: &'static str, self_: &Tensor) -> Result<TensorIterator> {
     debug_assert!(outs.is_inplace());
-    TensorIterator::nullary_op(self_)
+    // Elements that share a place get the same value.
+    iter::TensorIteratorConfig::new()
+        .check_all_same_dtype(false)
+        .resize_outputs(false)
+        .check_mem_overlap(false)
+        .add_output(self_)
+        .build_standalone()
 }

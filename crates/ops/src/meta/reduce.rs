@@ -153,11 +153,15 @@ pub fn amin_meta(
 
 /// `max` of all elements.
 pub fn max_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    // Unlike `amax`, it casts to a given output.
+    outs.compute_in::<i64>(0, self_.dtype(), &[])?;
     extremum("max", outs, self_, &[], false)
 }
 
 /// `min` of all elements.
 pub fn min_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    // Unlike `amin`, it casts to a given output.
+    outs.compute_in::<i64>(0, self_.dtype(), &[])?;
     extremum("min", outs, self_, &[], false)
 }
 
@@ -209,6 +213,8 @@ fn position<I: SizeInt>(
     dim: Option<i64>,
     keepdim: bool,
 ) -> Result<()> {
+    check!(!self_.is_complex(), "{name}(): does not support complex input");
+    check!(self_.dtype() != ScalarType::Bool, "{name}(): does not support bool input");
     let shape: SizeVector<I> = match dim {
         Some(dim) => {
             check_dims_nonempty(name, self_, &[dim])?;

@@ -1,8 +1,8 @@
 //! Meta functions of the `shape` operators that allocate.
 
 use c10::{
-    check, check_value, wrap_dim, MemoryFormat, Result, ScalarType, SizeInt, SizeVector, Tensor,
-    TensorOptions,
+    can_cast, check, check_type, check_value, wrap_dim, MemoryFormat, Result, ScalarType, SizeInt,
+    SizeVector, Tensor, TensorOptions,
 };
 use iter::{ResultTypeState, StructuredOutputs};
 
@@ -33,10 +33,13 @@ pub fn cat_meta<I: SizeInt>(outs: &mut StructuredOutputs, tensors: &[Tensor], di
             break;
         }
     }
-    let dtype = match outs.maybe_get_output(0) {
-        Some(out) => out.dtype(),
-        None => list_dtype(tensors)?.unwrap_or(tensors[0].dtype()),
-    };
+    let promoted = list_dtype(tensors)?.unwrap_or(tensors[0].dtype());
+    let dtype = outs.maybe_get_output(0).map_or(promoted, |out| out.dtype());
+    check_type!(
+        can_cast(promoted, dtype),
+        "torch.cat(): input types can't be cast to the desired output type {}",
+        dtype.short_name()
+    );
     let options = TensorOptions::new().dtype(dtype).device(tensors[0].device());
     let Some(first) = first else {
         wrap_dim(dim, 1, true)?;

@@ -152,13 +152,13 @@ fn attach_outputs(
     // SAFETY: fields of a live context.
     let (dirty, non_differentiable, to_save) = unsafe {
         let dirty = tensors_of(py, (*fields).dirty_tensors, "dirty_tensors", false, |i, found| {
-            PyTypeError::new_err(format!(
+            PyRuntimeError::new_err(format!(
                 "mark_dirty can only accept variables, but argument {i} is of type {found}"
             ))
         })?;
         let non_differentiable =
             tensors_of(py, (*fields).non_differentiable, "non_differentiable", false, |_, found| {
-                PyTypeError::new_err(format!(
+                PyRuntimeError::new_err(format!(
                     "mark_non_differentiable only accepts variable arguments, but got {found}"
                 ))
             })?;

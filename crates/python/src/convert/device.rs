@@ -66,10 +66,10 @@ pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Res<Device> {
         return Ok(unsafe { (*object.as_ptr().cast::<PyDevice>()).device });
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(text.to_str()?.parse::<Device>()?);
+        return Ok(crate::raw::text_of(text)?.parse::<Device>()?);
     }
     if scalar::is_int(object) {
-        let index: i64 = object.extract()?;
+        let index = scalar::to_i64(object)?;
         if index < 0 {
             return Err(PyRuntimeError::new_err("Device index must not be negative").into());
         }
@@ -106,7 +106,7 @@ unsafe extern "C" fn device_new(
         if let Some(kwargs) = kwargs {
             for (key, value) in kwargs.cast::<PyDict>()?.iter() {
                 let key = key.cast::<PyString>()?;
-                match key.to_str()? {
+                match crate::raw::text_of(key)? {
                     "type" | "device" if type_.is_none() => type_ = Some(value),
                     "index" if index.is_none() => index = Some(value),
                     other => {
@@ -130,13 +130,20 @@ unsafe extern "C" fn device_new(
         }
         let mut device = extract(&type_)?;
         if let Some(index) = index.filter(|i| !i.is_none()) {
+            if !type_.is_instance_of::<PyString>() {
+                let text = format!(
+                    "device(): argument 'type' (position 1) must be str beside an index, not {}",
+                    type_.get_type().name()?
+                );
+                return Err(PyTypeError::new_err(text).into());
+            }
             if device.has_index() {
                 let text = format!(
                     "type (string) must not include an index because index was passed explicitly: {device}"
                 );
                 return Err(PyRuntimeError::new_err(text).into());
             }
-            let index: i64 = index.extract()?;
+            let index = scalar::to_i64(&index)?;
             if index < 0 {
                 return Err(PyRuntimeError::new_err("Device index must not be negative").into());
             }

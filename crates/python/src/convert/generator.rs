@@ -1,7 +1,7 @@
 //! `ptr.Generator`.
 
 use c10::{Device, DeviceType, Generator};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -91,9 +91,9 @@ impl PyGenerator {
 
 /// The seed that a number stands for; negative ones wrap around.
 pub(crate) fn seed_of(seed: &Bound<'_, PyAny>, function: &str) -> Res<u64> {
-    if scalar::number_kind(seed).is_none() {
+    if !scalar::is_int_like(seed) {
         let text = format!("{function} expected a long, but got {}", seed.get_type().name()?);
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyRuntimeError::new_err(text).into());
     }
     if let Ok(seed) = seed.extract::<u64>() {
         return Ok(seed);

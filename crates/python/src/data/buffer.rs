@@ -24,7 +24,10 @@ pub(super) fn from_buffer(
         Ok(buffer) => buffer,
         Err(raised) => {
             drop(raised.fetch(object.py()));
-            BufferOwner::new(object, ffi::PyBUF_SIMPLE)?
+            BufferOwner::new(object, ffi::PyBUF_SIMPLE).map_err(|raised| {
+                let error = raised.fetch(object.py());
+                c10::Error::runtime(format!("frombuffer(): could not retrieve buffer from object: {error}"))
+            })?
         }
     };
     let len = buffer.len() as i64;

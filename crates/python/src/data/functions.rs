@@ -5,7 +5,7 @@ use c10::{Device, ScalarType, Tensor};
 use pyo3::prelude::*;
 
 use super::{buffer, new_tensor, numpy};
-use crate::convert::{device, dtype, warnings};
+use crate::convert::{device, dtype, scalar, warnings};
 use crate::ops::torch_function::handle_function;
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::Res;
@@ -114,15 +114,17 @@ fn from_numpy<'py>(py: Python<'py>, ndarray: &Bound<'py, PyAny>) -> Res<Bound<'p
 
 /// A tensor over the memory of an object with Python's buffer protocol.
 #[pyfunction]
-#[pyo3(signature = (buffer, *, dtype, count = -1, offset = 0, requires_grad = false))]
+#[pyo3(signature = (buffer, *, dtype, count = None, offset = None, requires_grad = false))]
 fn frombuffer<'py>(
     py: Python<'py>,
     buffer: &Bound<'py, PyAny>,
     dtype: &Bound<'py, PyAny>,
-    count: i64,
-    offset: i64,
+    count: Option<&Bound<'py, PyAny>>,
+    offset: Option<&Bound<'py, PyAny>>,
     requires_grad: bool,
 ) -> Res<Bound<'py, PyAny>> {
+    let count = count.map_or(Ok(-1), scalar::to_i64)?;
+    let offset = offset.map_or(Ok(0), scalar::to_i64)?;
     let Some(dtype) = dtype_argument("frombuffer", Some(dtype))? else {
         return Err(c10::Error::type_("frombuffer(): argument 'dtype' must be torch.dtype").into());
     };

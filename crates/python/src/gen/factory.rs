@@ -100,7 +100,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         }],
         return_fields: &[],
         takes_requires_grad: false,
-        numbers_as_tensors: false,
+        numbers_as_tensors: true,
         is_manual: false,
     },
     Binding {
@@ -373,6 +373,13 @@ pub(super) static BINDINGS: &[Binding] = &[
         name: "set_",
         namespaces: Namespaces::METHOD,
         overloads: &[
+            Overload { op: Some("aten::set_"), out: None, namespaces: Namespaces::METHOD, self_arg: Some(0) },
+            Overload {
+                op: Some("aten::set_.source_Storage"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
             Overload {
                 op: Some("aten::set_.source_Storage_storage_offset"),
                 out: None,

@@ -20,6 +20,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "l1_loss",
+        namespaces: Namespaces::NN,
+        overloads: &[Overload {
+            op: Some("aten::l1_loss"),
+            out: None,
+            namespaces: Namespaces::NN,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "mse_loss",
         namespaces: Namespaces::NN,
         overloads: &[Overload {

@@ -1,6 +1,9 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{AutoDispatchBelowADInplaceOrView, DispatchKey, DispatchKeySet, OperatorHold, SymInt, Tensor};
+use c10::{
+    AutoDispatchBelowADInplaceOrView, DispatchKey, DispatchKeySet, OperatorHold, ScalarType, SymInt, Tensor,
+};
+use dispatch::schema::DefaultValue;
 use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -121,8 +124,13 @@ fn check_output_options(op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> 
     }
     let Some(out) = outs.first() else { return Ok(()) };
     let given = |name: &str| schema.argument_index(name).map(|i| &stack[i]).filter(|v| !v.is_none());
+    // A dtype that stands in the schema (`randperm`) is that of a result that is made, not of `out`.
+    let stated = schema.argument_index("dtype").and_then(|i| schema.arguments[i].default.as_ref());
+    let is_default = |dtype: ScalarType| {
+        dtype == ScalarType::Long && matches!(stated, Some(DefaultValue::Symbol(name)) if name == "long")
+    };
     if let Some(IValue::ScalarType(dtype)) = given("dtype") {
-        if *dtype != out.dtype() {
+        if *dtype != out.dtype() && !is_default(*dtype) {
             return Err(c10::Error::runtime(format!(
                 "dtype torch.{} does not match dtype of out parameter (torch.{})",
                 dtype.name(),

@@ -126,7 +126,7 @@ fn convert_rest(
         Kind::TensorList => tensor_list(number, object, context)?,
         Kind::OptionalTensorList => optional_tensor_list(number, object, context)?,
         Kind::Str => match object.cast::<PyString>() {
-            Ok(text) => Some(text.to_str()?.into()),
+            Ok(text) => Some(crate::raw::text_of(text)?.into()),
             Err(_) => None,
         },
         Kind::ScalarType => dtype::extract(object).map(IValue::ScalarType),

@@ -157,7 +157,9 @@ fn unmatched_keywords(call: &Call<'_, '_>, signature: &Signature) -> Res<Vec<Str
 
 fn keyword_text(call: &Call<'_, '_>, i: usize) -> Res<String> {
     // SAFETY: the names live as long as the call.
-    Ok(unsafe { at(call.py, call.args.keyword(i)) }.cast::<PyString>()?.to_str()?.to_owned())
+    let name = unsafe { at(call.py, call.args.keyword(i)) };
+    let name = name.cast::<PyString>()?;
+    Ok(crate::raw::text_of(&name)?.to_owned())
 }
 
 /// The types of the arguments given; those that a signature does not take are marked.

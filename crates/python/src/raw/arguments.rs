@@ -50,7 +50,8 @@ pub(crate) unsafe fn unpack<'a, 'py, const N: usize>(
                 borrow(py, *args.add(nargs + k)),
             )
         };
-        let name = name.cast::<PyString>()?.to_str()?.to_owned();
+        let name = name.cast::<PyString>()?;
+        let name = super::text_of(&name)?.to_owned();
         match names.iter().position(|n| *n == name) {
             Some(i) if values[i].is_none() => values[i] = Some(value),
             Some(_) => {

@@ -1,6 +1,6 @@
 //! What is wrong with a file, as the exception that PyTorch raises for it.
 
-use pyo3::exceptions::{PyEOFError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyEOFError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serialize::{ErrorKind, SerializeError};
 
@@ -15,6 +15,8 @@ pub(super) fn to_python(error: &SerializeError) -> PyErr {
         ErrorKind::UnknownFormat if error.message() == "the file is empty" => {
             PyEOFError::new_err("Ran out of input")
         }
+        ErrorKind::Truncated => PyEOFError::new_err(text),
+        ErrorKind::ByteOrder => PyValueError::new_err(text),
         ErrorKind::UnknownFormat => unpickling_error(text),
         _ => PyRuntimeError::new_err(text),
     }

@@ -338,7 +338,7 @@ method!(tensor_type, "type", ["dtype", "non_blocking"], 2, |py, t, _object, [typ
         let text = match type_.cast::<PyType>() {
             Ok(class) => format!("torch.{}", class.name()?),
             Err(_) => match type_.cast::<PyString>() {
-                Ok(text) => text.to_str()?.to_owned(),
+                Ok(text) => crate::raw::text_of(&text)?.to_owned(),
                 Err(_) => {
                     return Err(PyTypeError::new_err("dtype must be a type, str, or dtype object").into())
                 }

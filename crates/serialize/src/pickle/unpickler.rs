@@ -621,7 +621,7 @@ impl<'a> Machine<'a> {
     fn take(&mut self, nbytes: usize) -> Result<&'a [u8]> {
         let left = self.input.len() - self.position;
         if nbytes > left {
-            return Err(error!(Unpickling, "the pickle ends early: expected {nbytes} bytes, got {left}"));
+            return Err(error!(Truncated, "the pickle ends early: expected {nbytes} bytes, got {left}"));
         }
         let start = self.position;
         self.position += nbytes;
@@ -659,7 +659,7 @@ impl<'a> Machine<'a> {
         let end = rest
             .iter()
             .position(|&b| b == b'\n')
-            .ok_or_else(|| error!(Unpickling, "the pickle ends in the middle of a line"))?;
+            .ok_or_else(|| error!(Truncated, "the pickle ends in the middle of a line"))?;
         limits::check("bytes in a line", end, self.limits.max_string)?;
         self.position += end + 1;
         let line = &rest[..end];

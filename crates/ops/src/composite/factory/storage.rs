@@ -57,6 +57,20 @@ pub fn set__source_storage_storage_offset(
     Ok(self_.clone())
 }
 
+/// `aten::set_`: no elements, and a storage without bytes.
+pub fn set_(self_: &Tensor) -> Result<Tensor> {
+    let allocator = c10::get_allocator(self_.device().type_)?;
+    let source = Storage::new(0, allocator, true)?;
+    set__source_storage_storage_offset(self_, &source, &SymInt::ZERO, &[SymInt::ZERO], &[])
+}
+
+/// `aten::set_.source_Storage`: all whole elements that the storage has room for.
+pub fn set__source_storage(self_: &Tensor, source: &Storage) -> Result<Tensor> {
+    let count = source.nbytes() / self_.item_size().max(1);
+    let size = SymInt::from(i64::try_from(count).unwrap_or(i64::MAX));
+    set__source_storage_storage_offset(self_, source, &SymInt::ZERO, &[size], &[])
+}
+
 /// `set_` on the Meta device, whose sizes may be symbolic.
 fn set_without_memory(
     self_: &Tensor,

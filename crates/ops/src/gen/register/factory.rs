@@ -64,6 +64,8 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", &[]),
 ("aten::type_as(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", &["inplace_view"]),
+("aten::set_(Tensor(a!) self) -> Tensor(a!)", &["inplace_view"]),
+("aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", &["inplace_view"]),
 ("aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", &["inplace_view"]),
 ("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", &["inplace_view"]),
 ("aten::item(Tensor self) -> Scalar", &["data_dependent_output"]),
@@ -730,6 +732,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::factory::resize_(self_, size, memory_format)
     })?;
     registrar.fall_through("resize_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
+    registrar.implement("set_", &handles::SET_, EXPLICIT, |_, (self_,)| composite::factory::set_(self_))?;
+    registrar.fall_through("set_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
+    registrar.implement(
+        "set_.source_Storage",
+        &handles::SET__SOURCE_STORAGE,
+        EXPLICIT,
+        |_, (self_, source)| composite::factory::set__source_storage(self_, source),
+    )?;
+    registrar.fall_through("set_.source_Storage", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
         "set_.source_Storage_storage_offset",
         &handles::SET__SOURCE_STORAGE_STORAGE_OFFSET,

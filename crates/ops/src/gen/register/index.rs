@@ -562,7 +562,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Refuse,
                 &[("self", &self_), ("mask", &mask)],
             )?;
-            structured::write_out("masked_select", out, &composite::index::masked_select(self_, mask)?)
+            structured::write_exact("masked_select", out, &composite::index::masked_select(self_, mask)?)
         },
     )?;
     registrar.kernel("nonzero", &handles::NONZERO, Serves::dense("nonzero_kernel"), |keyset, (self_,)| {
@@ -576,7 +576,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("nonzero_kernel"),
         |keyset, (self_, out)| {
             operands::overlaps(&[out], "nonzero", operands::Overlap::Refuse, &[("self", &self_)])?;
-            structured::write_out("nonzero", out, &redispatch::nonzero(keyset, self_)?)
+            structured::write_exact("nonzero", out, &redispatch::nonzero(keyset, self_)?)
         },
     );
     registrar.implement_transparent("nonzero_numpy", &handles::NONZERO_NUMPY, IMPLICIT, |_, (self_,)| {

@@ -153,7 +153,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("self", &self_), ("mat2", &mat2)],
             )? {
-                return structured::write_out("mm", out, &redispatch::mm(keyset, self_, mat2)?);
+                return structured::write_exact("mm", out, &redispatch::mm(keyset, self_, mat2)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
             mm_run(keyset, &mut outs, self_, mat2)?;
@@ -203,7 +203,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("mat1", &mat1), ("mat2", &mat2)],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "addmm",
                     out,
                     &redispatch::addmm(keyset, self_, mat1, mat2, beta, alpha)?,
@@ -230,7 +230,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("self", &self_), ("mat2", &mat2)],
             )? {
-                return structured::write_out("bmm", out, &redispatch::bmm(keyset, self_, mat2)?);
+                return structured::write_exact("bmm", out, &redispatch::bmm(keyset, self_, mat2)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
             bmm_run(keyset, &mut outs, self_, mat2)?;
@@ -280,7 +280,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("batch1", &batch1), ("batch2", &batch2)],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "baddbmm",
                     out,
                     &redispatch::baddbmm(keyset, self_, batch1, batch2, beta, alpha)?,
@@ -293,7 +293,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     )?;
     registrar.implement("mv", &handles::MV, EXPLICIT, |_, (self_, vec)| composite::linalg::mv(self_, vec))?;
     registrar.implement("mv.out", &handles::MV_OUT, EXPLICIT, |_, (self_, vec, out)| {
-        structured::write_out("mv", out, &composite::linalg::mv(self_, vec)?)
+        structured::write_exact("mv", out, &composite::linalg::mv(self_, vec)?)
     })?;
     registrar.structured("dot", &handles::DOT, Serves::dense("dot_kernel"), |keyset, (self_, tensor)| {
         let mut outs = StructuredOutputs::functional(1);
@@ -311,7 +311,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("self", &self_), ("tensor", &tensor)],
             )? {
-                return structured::write_out("dot", out, &redispatch::dot(keyset, self_, tensor)?);
+                return structured::write_exact("dot", out, &redispatch::dot(keyset, self_, tensor)?);
             }
             let mut outs = StructuredOutputs::out(&[out]);
             dot_run(keyset, &mut outs, self_, tensor)?;
@@ -328,7 +328,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::linalg::matmul(self_, other)
     })?;
     registrar.implement("matmul.out", &handles::MATMUL_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("matmul", out, &composite::linalg::matmul(self_, other)?)
+        structured::write_exact("matmul", out, &composite::linalg::matmul(self_, other)?)
     })?;
     registrar.implement_transparent("linear", &handles::LINEAR, IMPLICIT, |_, (input, weight, bias)| {
         composite::linalg::linear(input, weight, bias)

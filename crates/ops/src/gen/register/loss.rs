@@ -23,6 +23,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor", &[]),
 ("aten::nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor", &[]),
 ("aten::cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor", &[]),
+("aten::l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", &[]),
 ("aten::mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", &[]),
 ("aten::mse_loss.out(Tensor self, Tensor target, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", &[]),
@@ -158,7 +159,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                     ("total_weight", &total_weight),
                 ],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "nll_loss_backward",
                     grad_input,
                     &redispatch::nll_loss_backward(
@@ -218,6 +219,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 label_smoothing,
             )
         },
+    )?;
+    registrar.implement_transparent(
+        "l1_loss",
+        &handles::L1_LOSS,
+        IMPLICIT,
+        |_, (self_, target, reduction)| composite::loss::l1_loss(self_, target, reduction),
     )?;
     registrar.implement("mse_loss", &handles::MSE_LOSS, EXPLICIT, |_, (self_, target, reduction)| {
         composite::loss::mse_loss(self_, target, reduction)

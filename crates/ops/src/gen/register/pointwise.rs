@@ -1182,7 +1182,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         )
     })?;
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
-        structured::write_out("absolute", out, &composite::pointwise::absolute(self_)?)
+        crate::at::abs_out(self_, out)
     })?;
     registrar.structured(
         "neg",
@@ -1225,7 +1225,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         )
     })?;
     registrar.implement("negative.out", &handles::NEGATIVE_OUT, EXPLICIT, |_, (self_, out)| {
-        structured::write_out("negative", out, &composite::pointwise::negative(self_)?)
+        crate::at::neg_out(self_, out)
     })?;
     registrar.implement_transparent("positive", &handles::POSITIVE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::positive(self_)
@@ -1591,7 +1591,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         )
     })?;
     registrar.implement("square.out", &handles::SQUARE_OUT, EXPLICIT, |_, (self_, out)| {
-        structured::write_out("square", out, &composite::pointwise::square(self_)?)
+        composite::pointwise::square_out(self_, out)
     })?;
     registrar.structured(
         "floor",
@@ -1723,9 +1723,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "round.decimals_out",
         &handles::ROUND_DECIMALS_OUT,
         EXPLICIT,
-        |_, (self_, decimals, out)| {
-            structured::write_out("round", out, &composite::pointwise::round_decimals(self_, decimals)?)
-        },
+        |_, (self_, decimals, out)| composite::pointwise::round_decimals_out(self_, decimals, out),
     )?;
     registrar.structured(
         "sign",
@@ -1997,13 +1995,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "subtract.out",
         &handles::SUBTRACT_OUT,
         EXPLICIT,
-        |_, (self_, other, alpha, out)| {
-            structured::write_out(
-                "subtract",
-                out,
-                &composite::pointwise::subtract_tensor(self_, other, alpha)?,
-            )
-        },
+        |_, (self_, other, alpha, out)| crate::at::sub_out(self_, other, alpha, out),
     )?;
     registrar.structured(
         "mul.Tensor",
@@ -2063,7 +2055,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement("multiply.out", &handles::MULTIPLY_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("multiply", out, &composite::pointwise::multiply_tensor(self_, other)?)
+        crate::at::mul_out(self_, other, out)
     })?;
     registrar.structured(
         "div.Tensor",
@@ -2174,13 +2166,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "true_divide.out",
         &handles::TRUE_DIVIDE_OUT,
         EXPLICIT,
-        |_, (self_, other, out)| {
-            structured::write_out(
-                "true_divide",
-                out,
-                &composite::pointwise::true_divide_tensor(self_, other)?,
-            )
-        },
+        |_, (self_, other, out)| crate::at::div_out(self_, other, out),
     )?;
     registrar.implement_transparent(
         "divide.Tensor",
@@ -2204,7 +2190,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement("divide.out", &handles::DIVIDE_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("divide", out, &composite::pointwise::divide_tensor(self_, other)?)
+        crate::at::div_out(self_, other, out)
     })?;
     registrar.implement_transparent(
         "divide.Tensor_mode",
@@ -2234,13 +2220,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "divide.out_mode",
         &handles::DIVIDE_OUT_MODE,
         EXPLICIT,
-        |_, (self_, other, rounding_mode, out)| {
-            structured::write_out(
-                "divide",
-                out,
-                &composite::pointwise::divide_tensor_mode(self_, other, rounding_mode)?,
-            )
-        },
+        |_, (self_, other, rounding_mode, out)| crate::at::div_out_mode(self_, other, rounding_mode, out),
     )?;
     registrar.structured(
         "floor_divide",
@@ -2360,7 +2340,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::POW_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, exponent, out)| {
-            structured::write_out("pow", out, &composite::pointwise::pow_scalar(self_, exponent)?)
+            crate::at::pow_tensor_tensor_out(&crate::wrapped_scalar_tensor(self_)?, exponent, out)
         },
     )?;
     registrar.implement("remainder.Scalar", &handles::REMAINDER_SCALAR, EXPLICIT, |_, (self_, other)| {
@@ -2383,7 +2363,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::REMAINDER_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| {
-            structured::write_out("remainder", out, &composite::pointwise::remainder_scalar(self_, other)?)
+            crate::at::remainder_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
         },
     )?;
     registrar.structured(
@@ -2433,7 +2413,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::FMOD_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| {
-            structured::write_out("fmod", out, &composite::pointwise::fmod_scalar(self_, other)?)
+            crate::at::fmod_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
         },
     )?;
     registrar.structured(
@@ -2510,13 +2490,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::pointwise::max_other(self_, other)
     })?;
     registrar.implement("max.out", &handles::MAX_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("max", out, &composite::pointwise::max_other(self_, other)?)
+        crate::at::maximum_out(self_, other, out)
     })?;
     registrar.implement_transparent("min.other", &handles::MIN_OTHER, IMPLICIT, |_, (self_, other)| {
         composite::pointwise::min_other(self_, other)
     })?;
     registrar.implement("min.out", &handles::MIN_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("min", out, &composite::pointwise::min_other(self_, other)?)
+        crate::at::minimum_out(self_, other, out)
     })?;
     registrar.structured(
         "atan2",
@@ -2588,9 +2568,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "copysign.Scalar_out",
         &handles::COPYSIGN_SCALAR_OUT,
         EXPLICIT,
-        |_, (self_, other, out)| {
-            structured::write_out("copysign", out, &composite::pointwise::copysign_scalar(self_, other)?)
-        },
+        |_, (self_, other, out)| crate::at::copysign_out(self_, &crate::wrapped_scalar_tensor(other)?, out),
     )?;
     registrar.structured(
         "bitwise_and.Tensor",
@@ -2645,11 +2623,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::BITWISE_AND_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| {
-            structured::write_out(
-                "bitwise_and",
-                out,
-                &composite::pointwise::bitwise_and_scalar(self_, other)?,
-            )
+            crate::at::bitwise_and_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
         },
     )?;
     registrar.implement(
@@ -2711,7 +2685,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::BITWISE_OR_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| {
-            structured::write_out("bitwise_or", out, &composite::pointwise::bitwise_or_scalar(self_, other)?)
+            crate::at::bitwise_or_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
         },
     )?;
     registrar.implement(
@@ -2773,11 +2747,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::BITWISE_XOR_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| {
-            structured::write_out(
-                "bitwise_xor",
-                out,
-                &composite::pointwise::bitwise_xor_scalar(self_, other)?,
-            )
+            crate::at::bitwise_xor_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
         },
     )?;
     registrar.implement(
@@ -3009,7 +2979,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("eq_", self_, &composite::pointwise::eq_scalar(self_, other)?)
     })?;
     registrar.implement("eq.Scalar_out", &handles::EQ_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("eq", out, &composite::pointwise::eq_scalar(self_, other)?)
+        crate::at::eq_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.structured(
         "ne.Tensor",
@@ -3063,7 +3033,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("ne_", self_, &composite::pointwise::ne_scalar(self_, other)?)
     })?;
     registrar.implement("ne.Scalar_out", &handles::NE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("ne", out, &composite::pointwise::ne_scalar(self_, other)?)
+        crate::at::ne_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.structured(
         "lt.Tensor",
@@ -3117,7 +3087,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("lt_", self_, &composite::pointwise::lt_scalar(self_, other)?)
     })?;
     registrar.implement("lt.Scalar_out", &handles::LT_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("lt", out, &composite::pointwise::lt_scalar(self_, other)?)
+        crate::at::lt_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.structured(
         "le.Tensor",
@@ -3171,7 +3141,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("le_", self_, &composite::pointwise::le_scalar(self_, other)?)
     })?;
     registrar.implement("le.Scalar_out", &handles::LE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("le", out, &composite::pointwise::le_scalar(self_, other)?)
+        crate::at::le_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.structured(
         "gt.Tensor",
@@ -3225,7 +3195,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("gt_", self_, &composite::pointwise::gt_scalar(self_, other)?)
     })?;
     registrar.implement("gt.Scalar_out", &handles::GT_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("gt", out, &composite::pointwise::gt_scalar(self_, other)?)
+        crate::at::gt_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.structured(
         "ge.Tensor",
@@ -3279,7 +3249,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("ge_", self_, &composite::pointwise::ge_scalar(self_, other)?)
     })?;
     registrar.implement("ge.Scalar_out", &handles::GE_SCALAR_OUT, EXPLICIT, |_, (self_, other, out)| {
-        structured::write_out("ge", out, &composite::pointwise::ge_scalar(self_, other)?)
+        crate::at::ge_tensor_out(self_, &crate::wrapped_scalar_tensor(other)?, out)
     })?;
     registrar.implement_transparent(
         "isclose",
@@ -3460,7 +3430,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("clamp_min_", self_, &composite::pointwise::clamp_min(self_, min)?)
     })?;
     registrar.implement("clamp_min.out", &handles::CLAMP_MIN_OUT, EXPLICIT, |_, (self_, min, out)| {
-        structured::write_out("clamp_min", out, &composite::pointwise::clamp_min(self_, min)?)
+        composite::pointwise::clamp_min_out(self_, min, out)
     })?;
     registrar.implement("clamp_max", &handles::CLAMP_MAX, EXPLICIT, |_, (self_, max)| {
         composite::pointwise::clamp_max(self_, max)
@@ -3469,7 +3439,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_inplace("clamp_max_", self_, &composite::pointwise::clamp_max(self_, max)?)
     })?;
     registrar.implement("clamp_max.out", &handles::CLAMP_MAX_OUT, EXPLICIT, |_, (self_, max, out)| {
-        structured::write_out("clamp_max", out, &composite::pointwise::clamp_max(self_, max)?)
+        composite::pointwise::clamp_max_out(self_, max, out)
     })?;
     registrar.implement_transparent(
         "clamp_min.Tensor",
@@ -3496,9 +3466,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "clamp_min.Tensor_out",
         &handles::CLAMP_MIN_TENSOR_OUT,
         EXPLICIT,
-        |_, (self_, min, out)| {
-            structured::write_out("clamp_min", out, &composite::pointwise::clamp_min_tensor(self_, min)?)
-        },
+        |_, (self_, min, out)| crate::at::maximum_out(self_, min, out),
     )?;
     registrar.implement_transparent(
         "clamp_max.Tensor",
@@ -3525,9 +3493,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "clamp_max.Tensor_out",
         &handles::CLAMP_MAX_TENSOR_OUT,
         EXPLICIT,
-        |_, (self_, max, out)| {
-            structured::write_out("clamp_max", out, &composite::pointwise::clamp_max_tensor(self_, max)?)
-        },
+        |_, (self_, max, out)| crate::at::minimum_out(self_, max, out),
     )?;
     registrar.structured(
         "where.self",

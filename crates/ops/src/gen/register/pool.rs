@@ -129,8 +129,8 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                         ceil_mode,
                     )?;
                     Ok((
-                        structured::write_out("max_pool2d_with_indices", out, &result0)?,
-                        structured::write_out("max_pool2d_with_indices", indices, &result1)?,
+                        structured::write_exact("max_pool2d_with_indices", out, &result0)?,
+                        structured::write_exact("max_pool2d_with_indices", indices, &result1)?,
                     ))
                 };
             }
@@ -169,6 +169,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             outs.take(0)
         },
     )?;
-    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_out("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(keyset, &mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
+    registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_exact("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(keyset, &mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
     Ok(())
 }

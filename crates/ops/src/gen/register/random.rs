@@ -276,9 +276,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bernoulli.out",
         &handles::BERNOULLI_OUT,
         EXPLICIT,
-        |_, (self_, generator, out)| {
-            structured::write_out("bernoulli", out, &composite::random::bernoulli(self_, generator)?)
-        },
+        |_, (self_, generator, out)| composite::random::bernoulli_out(self_, generator, out),
     )?;
     registrar.implement("bernoulli.p", &handles::BERNOULLI_P, EXPLICIT, |_, (self_, p, generator)| {
         composite::random::bernoulli_p(self_, p, generator)
@@ -812,11 +810,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::NORMAL_TENSOR_FLOAT_OUT,
         EXPLICIT,
         |_, (mean, std, generator, out)| {
-            structured::write_out(
-                "normal",
-                out,
-                &composite::random::normal_tensor_float(mean, std, generator)?,
-            )
+            composite::random::normal_tensor_float_out(mean, std, generator, out)
         },
     )?;
     registrar.implement(
@@ -830,11 +824,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::NORMAL_FLOAT_TENSOR_OUT,
         EXPLICIT,
         |_, (mean, std, generator, out)| {
-            structured::write_out(
-                "normal",
-                out,
-                &composite::random::normal_float_tensor(mean, std, generator)?,
-            )
+            composite::random::normal_float_tensor_out(mean, std, generator, out)
         },
     )?;
     registrar.implement(
@@ -848,11 +838,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::NORMAL_TENSOR_TENSOR_OUT,
         EXPLICIT,
         |_, (mean, std, generator, out)| {
-            structured::write_out(
-                "normal",
-                out,
-                &composite::random::normal_tensor_tensor(mean, std, generator)?,
-            )
+            composite::random::normal_tensor_tensor_out(mean, std, generator, out)
         },
     )?;
     registrar.implement(
@@ -888,20 +874,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::NORMAL_FLOAT_FLOAT_OUT,
         EXPLICIT,
         |_, (mean, std, size, generator, out)| {
-            structured::write_out(
-                "normal",
-                out,
-                &composite::random::normal_float_float(
-                    mean,
-                    std,
-                    size,
-                    generator,
-                    Some(out.dtype()),
-                    Some(out.layout()),
-                    Some(out.device()),
-                    None,
-                )?,
-            )
+            composite::random::normal_float_float_out(mean, std, size, generator, out)
         },
     )?;
     registrar.implement_transparent("dropout", &handles::DROPOUT, IMPLICIT, |_, (input, p, train)| {

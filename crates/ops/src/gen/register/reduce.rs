@@ -476,7 +476,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::reduce::mean(self_, dtype)
     })?;
     registrar.implement("mean.dtype_out", &handles::MEAN_DTYPE_OUT, EXPLICIT, |_, (self_, dtype, out)| {
-        structured::write_out("mean", out, &composite::reduce::mean(self_, dtype)?)
+        composite::reduce::mean_out(self_, dtype, out)
     })?;
     registrar.implement("mean.dim", &handles::MEAN_DIM, EXPLICIT, |_, (self_, dim, keepdim, dtype)| {
         composite::reduce::mean_dim(self_, dim, keepdim, dtype)
@@ -486,7 +486,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::MEAN_OUT,
         EXPLICIT,
         |_, (self_, dim, keepdim, dtype, out)| {
-            structured::write_out("mean", out, &composite::reduce::mean_dim(self_, dim, keepdim, dtype)?)
+            composite::reduce::mean_dim_out(self_, dim, keepdim, dtype, out)
         },
     )?;
     registrar.structured(
@@ -537,14 +537,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[max, max_values],
                 "max",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {
                     let (result0, result1) = redispatch::max_dim(keyset, self_, dim, keepdim)?;
                     Ok((
-                        structured::write_out("max", max, &result0)?,
-                        structured::write_out("max", max_values, &result1)?,
+                        structured::write_exact("max", max, &result0)?,
+                        structured::write_exact("max", max_values, &result1)?,
                     ))
                 };
             }
@@ -591,14 +591,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[min, min_indices],
                 "min",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {
                     let (result0, result1) = redispatch::min_dim(keyset, self_, dim, keepdim)?;
                     Ok((
-                        structured::write_out("min", min, &result0)?,
-                        structured::write_out("min", min_indices, &result1)?,
+                        structured::write_exact("min", min, &result0)?,
+                        structured::write_exact("min", min_indices, &result1)?,
                     ))
                 };
             }
@@ -683,7 +683,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("argmax_kernel"),
         |keyset, (self_, dim, keepdim, out)| {
             if operands::overlaps(&[out], "argmax", operands::Overlap::Separate, &[("self", &self_)])? {
-                return structured::write_out(
+                return structured::write_exact(
                     "argmax",
                     out,
                     &redispatch::argmax(keyset, self_, dim, keepdim)?,
@@ -710,7 +710,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("argmin_kernel"),
         |keyset, (self_, dim, keepdim, out)| {
             if operands::overlaps(&[out], "argmin", operands::Overlap::Separate, &[("self", &self_)])? {
-                return structured::write_out(
+                return structured::write_exact(
                     "argmin",
                     out,
                     &redispatch::argmin(keyset, self_, dim, keepdim)?,
@@ -865,9 +865,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "softmax.int_out",
         &handles::SOFTMAX_INT_OUT,
         EXPLICIT,
-        |_, (self_, dim, dtype, out)| {
-            structured::write_out("softmax", out, &composite::reduce::softmax_int(self_, dim, dtype)?)
-        },
+        |_, (self_, dim, dtype, out)| composite::reduce::softmax_int_out(self_, dim, dtype, out),
     )?;
     registrar.structured(
         "_softmax",
@@ -885,7 +883,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("softmax_kernel"),
         |keyset, (self_, dim, half_to_float, out)| {
             if operands::overlaps(&[out], "_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
-                return structured::write_out(
+                return structured::write_exact(
                     "_softmax",
                     out,
                     &redispatch::_softmax(keyset, self_, dim, half_to_float)?,
@@ -917,7 +915,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("grad_output", &grad_output), ("output", &output)],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "_softmax_backward_data",
                     grad_input,
                     &redispatch::_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,
@@ -938,9 +936,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "log_softmax.int_out",
         &handles::LOG_SOFTMAX_INT_OUT,
         EXPLICIT,
-        |_, (self_, dim, dtype, out)| {
-            structured::write_out("log_softmax", out, &composite::reduce::log_softmax_int(self_, dim, dtype)?)
-        },
+        |_, (self_, dim, dtype, out)| composite::reduce::log_softmax_int_out(self_, dim, dtype, out),
     )?;
     registrar.structured(
         "_log_softmax",
@@ -958,7 +954,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         Serves::dense("log_softmax_kernel"),
         |keyset, (self_, dim, half_to_float, out)| {
             if operands::overlaps(&[out], "_log_softmax", operands::Overlap::Separate, &[("self", &self_)])? {
-                return structured::write_out(
+                return structured::write_exact(
                     "_log_softmax",
                     out,
                     &redispatch::_log_softmax(keyset, self_, dim, half_to_float)?,
@@ -990,7 +986,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 operands::Overlap::Separate,
                 &[("grad_output", &grad_output), ("output", &output)],
             )? {
-                return structured::write_out(
+                return structured::write_exact(
                     "_log_softmax_backward_data",
                     out,
                     &redispatch::_log_softmax_backward_data(keyset, grad_output, output, dim, input_dtype)?,

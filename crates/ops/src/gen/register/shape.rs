@@ -409,13 +409,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::shape::concat(tensors, dim)
     })?;
     registrar.implement("concat.out", &handles::CONCAT_OUT, EXPLICIT, |_, (tensors, dim, out)| {
-        structured::write_out("concat", out, &composite::shape::concat(tensors, dim)?)
+        crate::at::cat_out(tensors, dim, out)
     })?;
     registrar.implement("stack", &handles::STACK, EXPLICIT, |_, (tensors, dim)| {
         composite::shape::stack(tensors, dim)
     })?;
     registrar.implement("stack.out", &handles::STACK_OUT, EXPLICIT, |_, (tensors, dim, out)| {
-        structured::write_out("stack", out, &composite::shape::stack(tensors, dim)?)
+        composite::shape::stack_out(tensors, dim, out)
     })?;
     Ok(())
 }

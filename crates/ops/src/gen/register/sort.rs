@@ -60,11 +60,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::SORT_VALUES,
         EXPLICIT,
         |_, (self_, dim, descending, values, indices)| {
-            let (result0, result1) = composite::sort::sort(self_, dim, descending)?;
-            Ok((
-                structured::write_out("sort", values, &result0)?,
-                structured::write_out("sort", indices, &result1)?,
-            ))
+            composite::sort::sort_out(self_, dim, descending, values, indices)
         },
     )?;
     registrar.structured(
@@ -85,14 +81,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             if operands::overlaps(
                 &[values, indices],
                 "sort",
-                operands::Overlap::Separate,
+                operands::Overlap::RefusePartial,
                 &[("self", &self_)],
             )? {
                 return {
                     let (result0, result1) = redispatch::sort_stable(keyset, self_, stable, dim, descending)?;
                     Ok((
-                        structured::write_out("sort", values, &result0)?,
-                        structured::write_out("sort", indices, &result1)?,
+                        structured::write_exact("sort", values, &result0)?,
+                        structured::write_exact("sort", indices, &result1)?,
                     ))
                 };
             }
@@ -118,7 +114,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::ARGSORT_STABLE_OUT,
         EXPLICIT,
         |_, (self_, stable, dim, descending, out)| {
-            structured::write_out(
+            structured::write_exact(
                 "argsort",
                 out,
                 &composite::sort::argsort_stable(self_, stable, dim, descending)?,
