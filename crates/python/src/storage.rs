@@ -150,6 +150,14 @@ impl PyStorage {
     fn _untyped_storage<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
         slf
     }
+    /// Whether the bytes are page-locked, so that an accelerator (of the given device) may read them directly.
+    #[pyo3(signature = (device = None))]
+    fn is_pinned(&self, device: Option<&Bound<'_, PyAny>>) -> Res<bool> {
+        let device = device.map(device::extract).transpose()?;
+        let is_accelerator = device.is_none_or(|d| !matches!(d.type_, DeviceType::CPU | DeviceType::Meta));
+        let host = self.storage.device().type_ == DeviceType::CPU;
+        Ok(is_accelerator && host && c10::is_pinned_ptr(self.storage.const_data()))
+    }
     /// Whether the size can be changed.
     fn resizable(&self) -> bool {
         self.storage.is_resizable()
