@@ -8,6 +8,7 @@ mod division;
 mod exponential;
 mod float_function;
 mod gradients;
+mod logaddexp;
 mod logical;
 mod number;
 mod pow;
@@ -25,6 +26,7 @@ pub(crate) fn register() {
     division::register();
     exponential::register();
     gradients::register();
+    logaddexp::register();
     logical::register();
     pow::register();
     rounding::register();

@@ -35,6 +35,12 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &[]),
 ("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &[]),
 ("aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", &[]),
+("aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)", &[]),
+("aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", &[]),
+("aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)", &[]),
+("aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &[]),
 ("aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &[]),
 ("aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -64,6 +70,10 @@ static SCATTER_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> Resu
     DispatchStub::new("scatter_kernel");
 static SCATTER_VALUE_KERNEL: DispatchStub<fn(i64, &Tensor, &Scalar, &[Tensor]) -> Result<()>> =
     DispatchStub::new("scatter_value_kernel");
+static SCATTER_REDUCED_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &str, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("scatter_reduced_kernel");
+static SCATTER_VALUE_REDUCED_KERNEL: DispatchStub<fn(i64, &Tensor, &Scalar, &str, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("scatter_value_reduced_kernel");
 static SCATTER_ADD_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("scatter_add_kernel");
 static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
@@ -200,6 +210,45 @@ fn scatter_value_run(
     outs.finish()
 }
 
+fn scatter_reduce_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+) -> Result<()> {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_reduced_meta(outs, self_, dim, index, src, reduce))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
+        structured::init_from(self_, outs)?;
+        SCATTER_REDUCED_KERNEL.get(key)?(dim, index, src, reduce, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
+    }
+    outs.finish()
+}
+
+fn scatter_value_reduce_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    value: &Scalar,
+    reduce: &str,
+) -> Result<()> {
+    with_sizes!([outs, self_, index, value] meta::index::scatter_value_reduced_meta(outs, self_, dim, index, value, reduce))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index)])?
+    {
+        structured::init_from(self_, outs)?;
+        SCATTER_VALUE_REDUCED_KERNEL.get(key)?(dim, index, value, reduce, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
+    }
+    outs.finish()
+}
+
 fn scatter_add_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -247,7 +296,9 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("nonzero_kernel").missing(key, &NONZERO_KERNEL));
     missing.extend(Serves::dense("scatter_add_kernel").missing(key, &SCATTER_ADD_KERNEL));
     missing.extend(Serves::dense("scatter_kernel").missing(key, &SCATTER_KERNEL));
+    missing.extend(Serves::dense("scatter_reduced_kernel").missing(key, &SCATTER_REDUCED_KERNEL));
     missing.extend(Serves::dense("scatter_value_kernel").missing(key, &SCATTER_VALUE_KERNEL));
+    missing.extend(Serves::dense("scatter_value_reduced_kernel").missing(key, &SCATTER_VALUE_REDUCED_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -475,6 +526,80 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
             scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.reduce",
+        &handles::SCATTER_REDUCE,
+        Serves::dense("scatter_reduced_kernel"),
+        |keyset, (self_, dim, index, src, reduce)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "scatter_.reduce",
+        &handles::SCATTER__REDUCE,
+        Serves::dense("scatter_reduced_kernel"),
+        |keyset, (self_, dim, index, src, reduce)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::inplace(self_);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.reduce_out",
+        &handles::SCATTER_REDUCE_OUT,
+        Serves::dense("scatter_reduced_kernel"),
+        |keyset, (self_, dim, index, src, reduce, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.value_reduce",
+        &handles::SCATTER_VALUE_REDUCE,
+        Serves::dense("scatter_value_reduced_kernel"),
+        |keyset, (self_, dim, index, value, reduce)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "scatter_.value_reduce",
+        &handles::SCATTER__VALUE_REDUCE,
+        Serves::dense("scatter_value_reduced_kernel"),
+        |keyset, (self_, dim, index, value, reduce)| {
+            operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
+            let mut outs = StructuredOutputs::inplace(self_);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.value_reduce_out",
+        &handles::SCATTER_VALUE_REDUCE_OUT,
+        Serves::dense("scatter_value_reduced_kernel"),
+        |keyset, (self_, dim, index, value, reduce, out)| {
+            operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
             Ok(out.clone())
         },
     )?;

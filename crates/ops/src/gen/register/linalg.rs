@@ -36,6 +36,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::matmul(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", &[]),
+("aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ];
 
 static MM_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
@@ -332,6 +333,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     })?;
     registrar.implement_transparent("linear", &handles::LINEAR, IMPLICIT, |_, (input, weight, bias)| {
         composite::linalg::linear(input, weight, bias)
+    })?;
+    registrar.implement("linear.out", &handles::LINEAR_OUT, EXPLICIT, |_, (input, weight, bias, out)| {
+        structured::write_out("linear", out, &composite::linalg::linear(input, weight, bias)?)
     })?;
     Ok(())
 }

@@ -178,6 +178,13 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::atan2(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
 ("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::hypot(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
+("aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::logaddexp(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::logaddexp2(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
 ("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
 ("aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -211,6 +218,24 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
 ("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
+("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
+("aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", &[]),
+("aten::bitwise_left_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
+("aten::bitwise_left_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
+("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
+("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
+("aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", &[]),
+("aten::bitwise_right_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
+("aten::bitwise_right_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
+("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
+("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
 ("aten::logical_and(Tensor self, Tensor other) -> Tensor", &[]),
 ("aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
 ("aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
@@ -354,6 +379,11 @@ static FMOD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchSt
 static MAXIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("maximum_kernel");
 static MINIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("minimum_kernel");
 static ATAN2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("atan2_kernel");
+static HYPOT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("hypot_kernel");
+static LOGADDEXP_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("logaddexp_kernel");
+static LOGADDEXP2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("logaddexp2_kernel");
 static COPYSIGN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("copysign_kernel");
 static BITWISE_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -362,6 +392,10 @@ static BITWISE_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_or_kernel");
 static BITWISE_XOR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_xor_kernel");
+static BITWISE_LEFT_SHIFT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("bitwise_left_shift_kernel");
+static BITWISE_RIGHT_SHIFT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("bitwise_right_shift_kernel");
 static LOGICAL_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("logical_and_kernel");
 static LOGICAL_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -752,6 +786,45 @@ fn atan2_run(
     outs.finish()
 }
 
+fn hypot_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hypot", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HYPOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("hypot"))?;
+    }
+    outs.finish()
+}
+
+fn logaddexp_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "logaddexp", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGADDEXP_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logaddexp"))?;
+    }
+    outs.finish()
+}
+
+fn logaddexp2_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "logaddexp2", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGADDEXP2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logaddexp2"))?;
+    }
+    outs.finish()
+}
+
 fn copysign_tensor_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -800,6 +873,33 @@ fn bitwise_xor_tensor_run(
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
     if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_xor"))?;
+    }
+    outs.finish()
+}
+
+fn bitwise_left_shift_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "bitwise_left_shift", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_LEFT_SHIFT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_left_shift"))?;
+    }
+    outs.finish()
+}
+
+fn bitwise_right_shift_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "bitwise_right_shift", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_RIGHT_SHIFT_KERNEL.get(key)?(&plan)
+            .map_err(structured::in_operator("bitwise_right_shift"))?;
     }
     outs.finish()
 }
@@ -1083,8 +1183,10 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("addcmul_kernel").missing(key, &ADDCMUL_KERNEL));
     missing.extend(Serves::dense("atan2_kernel").missing(key, &ATAN2_KERNEL));
     missing.extend(Serves::dense("bitwise_and_kernel").missing(key, &BITWISE_AND_KERNEL));
+    missing.extend(Serves::dense("bitwise_left_shift_kernel").missing(key, &BITWISE_LEFT_SHIFT_KERNEL));
     missing.extend(Serves::dense("bitwise_not_kernel").missing(key, &BITWISE_NOT_KERNEL));
     missing.extend(Serves::dense("bitwise_or_kernel").missing(key, &BITWISE_OR_KERNEL));
+    missing.extend(Serves::dense("bitwise_right_shift_kernel").missing(key, &BITWISE_RIGHT_SHIFT_KERNEL));
     missing.extend(Serves::dense("bitwise_xor_kernel").missing(key, &BITWISE_XOR_KERNEL));
     missing.extend(Serves::dense("ceil_kernel").missing(key, &CEIL_KERNEL));
     missing.extend(Serves::dense("clamp_kernel").missing(key, &CLAMP_KERNEL));
@@ -1102,11 +1204,14 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("fmod_kernel").missing(key, &FMOD_KERNEL));
     missing.extend(Serves::dense("ge_kernel").missing(key, &GE_KERNEL));
     missing.extend(Serves::dense("gt_kernel").missing(key, &GT_KERNEL));
+    missing.extend(Serves::dense("hypot_kernel").missing(key, &HYPOT_KERNEL));
     missing.extend(Serves::dense("le_kernel").missing(key, &LE_KERNEL));
     missing.extend(Serves::dense("lerp_scalar_kernel").missing(key, &LERP_SCALAR_KERNEL));
     missing.extend(Serves::dense("lerp_tensor_kernel").missing(key, &LERP_TENSOR_KERNEL));
     missing.extend(Serves::dense("log1p_kernel").missing(key, &LOG1P_KERNEL));
     missing.extend(Serves::dense("log_kernel").missing(key, &LOG_KERNEL));
+    missing.extend(Serves::dense("logaddexp2_kernel").missing(key, &LOGADDEXP2_KERNEL));
+    missing.extend(Serves::dense("logaddexp_kernel").missing(key, &LOGADDEXP_KERNEL));
     missing.extend(Serves::dense("logical_and_kernel").missing(key, &LOGICAL_AND_KERNEL));
     missing.extend(Serves::dense("logical_not_kernel").missing(key, &LOGICAL_NOT_KERNEL));
     missing.extend(Serves::dense("logical_or_kernel").missing(key, &LOGICAL_OR_KERNEL));
@@ -2549,6 +2654,76 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.structured(
+        "hypot",
+        &handles::HYPOT,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hypot_",
+        &handles::HYPOT_,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "hypot.out",
+        &handles::HYPOT_OUT,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "logaddexp",
+        &handles::LOGADDEXP,
+        Serves::dense_of_mixed_devices("logaddexp_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logaddexp_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logaddexp.out",
+        &handles::LOGADDEXP_OUT,
+        Serves::dense_of_mixed_devices("logaddexp_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            logaddexp_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "logaddexp2",
+        &handles::LOGADDEXP2,
+        Serves::dense_of_mixed_devices("logaddexp2_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logaddexp2_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logaddexp2.out",
+        &handles::LOGADDEXP2_OUT,
+        Serves::dense_of_mixed_devices("logaddexp2_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            logaddexp2_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
         "copysign.Tensor",
         &handles::COPYSIGN_TENSOR,
         Serves::dense_of_mixed_devices("copysign_kernel"),
@@ -2632,13 +2807,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_and_.Scalar",
         &handles::BITWISE_AND__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_and_",
-                self_,
-                &composite::pointwise::bitwise_and_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_and__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_and.Scalar_out",
@@ -2698,13 +2867,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_or_.Scalar",
         &handles::BITWISE_OR__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_or_",
-                self_,
-                &composite::pointwise::bitwise_or_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_or__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_or.Scalar_out",
@@ -2760,13 +2923,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_xor_.Scalar",
         &handles::BITWISE_XOR__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_xor_",
-                self_,
-                &composite::pointwise::bitwise_xor_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_xor__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_xor.Scalar_out",
@@ -2821,6 +2978,150 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::__XOR___SCALAR,
         IMPLICIT,
         |_, (self_, other)| composite::pointwise::__xor___scalar(self_, other),
+    )?;
+    registrar.structured(
+        "bitwise_left_shift.Tensor",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "bitwise_left_shift_.Tensor",
+        &handles::BITWISE_LEFT_SHIFT__TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "bitwise_left_shift.Tensor_out",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_OUT,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Tensor_Scalar",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift_tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_left_shift_.Tensor_Scalar",
+        &handles::BITWISE_LEFT_SHIFT__TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift__tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Tensor_Scalar_out",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out(
+                "bitwise_left_shift",
+                out,
+                &composite::pointwise::bitwise_left_shift_tensor_scalar(self_, other)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Scalar_Tensor",
+        &handles::BITWISE_LEFT_SHIFT_SCALAR_TENSOR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift_scalar_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__lshift__.Tensor",
+        &handles::__LSHIFT___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__lshift___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__lshift__.Scalar",
+        &handles::__LSHIFT___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__lshift___scalar(self_, other),
+    )?;
+    registrar.structured(
+        "bitwise_right_shift.Tensor",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "bitwise_right_shift_.Tensor",
+        &handles::BITWISE_RIGHT_SHIFT__TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "bitwise_right_shift.Tensor_out",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_OUT,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Tensor_Scalar",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift_tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_right_shift_.Tensor_Scalar",
+        &handles::BITWISE_RIGHT_SHIFT__TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift__tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Tensor_Scalar_out",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out(
+                "bitwise_right_shift",
+                out,
+                &composite::pointwise::bitwise_right_shift_tensor_scalar(self_, other)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Scalar_Tensor",
+        &handles::BITWISE_RIGHT_SHIFT_SCALAR_TENSOR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift_scalar_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__rshift__.Tensor",
+        &handles::__RSHIFT___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__rshift___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__rshift__.Scalar",
+        &handles::__RSHIFT___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__rshift___scalar(self_, other),
     )?;
     registrar.structured(
         "logical_and",
