@@ -1,43 +1,71 @@
 //! `ptr.UntypedStorage`: the bytes behind tensors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use c10::{DeviceType, Storage};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 
 use crate::convert::{device, scalar};
 use crate::raw::Res;
 
 /// The bytes behind one or more tensors. Objects for the same bytes are equal.
 #[pyclass(name = "UntypedStorage", module = "ptr", subclass, frozen, weakref, dict, skip_from_py_object)]
-#[derive(Clone)]
 pub(crate) struct PyStorage {
     storage: Storage,
+    /// Whether this is the object in the storage's slot.
+    attached: AtomicBool,
+}
+
+impl From<Storage> for PyStorage {
+    fn from(storage: Storage) -> PyStorage {
+        PyStorage { storage, attached: AtomicBool::new(false) }
+    }
+}
+
+impl Drop for PyStorage {
+    fn drop(&mut self) {
+        // The object is dying: nobody may find it from here on. Its count of the storage goes after this.
+        if *self.attached.get_mut() {
+            self.storage.as_intrusive_ptr().pyobj_slot().clear();
+        }
+    }
+}
+
+/// Makes this the object of its storage, so that it stays while anything holds the storage (Note [The PyObject owns the
+/// target] in c10). The result is the object that the storage has, which is another one if that was first.
+fn attach<'py>(object: &Bound<'py, PyStorage>) -> Bound<'py, PyAny> {
+    let this = object.get();
+    if !this.attached.load(Ordering::Relaxed) {
+        // SAFETY: the object holds a count of the storage, and the caller a reference to the object.
+        match unsafe { this.storage.as_intrusive_ptr().init_pyobj(object.as_ptr().cast()) } {
+            Ok(()) => this.attached.store(true, Ordering::Relaxed),
+            // SAFETY: an object in the slot is alive while the interpreter's lock is held and the storage is.
+            Err(first) => unsafe { return Bound::from_borrowed_ptr(object.py(), first.cast()) },
+        }
+    }
+    object.clone().into_any()
 }
 
 /// The object of a storage: the one there is, or a new one.
 pub(crate) fn wrap(py: Python<'_>, storage: Storage) -> Res<Bound<'_, PyAny>> {
-    // By address. An object keeps its storage, so that an address that is in here is not used again.
-    static OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let objects = OBJECTS.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("weakref")?.getattr("WeakValueDictionary")?.call0()?.unbind())
-    })?;
-    let address = storage.as_intrusive_ptr().as_ptr() as usize;
-    let found = objects.bind(py).call_method1(pyo3::intern!(py, "get"), (address,))?;
-    if !found.is_none() {
-        return Ok(found);
+    let found = storage.as_intrusive_ptr().pyobj();
+    if !found.is_null() {
+        // SAFETY: as in `attach`.
+        return Ok(unsafe { Bound::from_borrowed_ptr(py, found.cast()) });
     }
-    let object = Bound::new(py, PyStorage { storage })?;
-    Ok(objects.bind(py).call_method1(pyo3::intern!(py, "setdefault"), (address, object))?)
+    Ok(attach(&Bound::new(py, PyStorage::from(storage))?))
 }
 
 /// The storage that an object is, or that a typed storage wraps.
 pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Option<Storage> {
-    if let Ok(storage) = object.cast::<PyStorage>() {
-        return Some(storage.get().storage.clone());
-    }
-    let inner = object.getattr(pyo3::intern!(object.py(), "_untyped_storage")).ok()?;
-    inner.cast::<PyStorage>().ok().map(|s| s.get().storage.clone())
+    let inner = match object.cast::<PyStorage>() {
+        Ok(storage) => storage.clone(),
+        Err(_) => object.getattr(pyo3::intern!(object.py(), "_untyped_storage")).ok()?.cast_into().ok()?,
+    };
+    // A storage that Python made has its object from when others may hold it.
+    attach(&inner);
+    Some(inner.get().storage.clone())
 }
 
 impl PyStorage {
@@ -100,9 +128,8 @@ impl PyStorage {
             None => c10::Device::new(DeviceType::CPU, -1),
         };
         let allocator = c10::get_allocator(device.type_)?;
-        let make = |nbytes| {
-            Ok::<_, crate::raw::Raised>(PyStorage { storage: Storage::new(nbytes, allocator, true)? })
-        };
+        let make =
+            |nbytes| Ok::<_, crate::raw::Raised>(PyStorage::from(Storage::new(nbytes, allocator, true)?));
         let Some(size) = size else { return make(0) };
         if scalar::is_int_like(size) {
             return match usize::try_from(scalar::to_i64(size)?) {
@@ -178,7 +205,7 @@ impl PyStorage {
         let Some(source) = extract(source) else {
             return Err(PyTypeError::new_err("copy_(): argument 'source' must be a storage").into());
         };
-        let bytes = PyStorage { storage: source }.bytes()?.to_vec();
+        let bytes = PyStorage::from(source).bytes()?.to_vec();
         if bytes.len() != slf.get().storage.nbytes() {
             return Err(c10::Error::runtime("copy_(): the storages must have the same size").into());
         }
@@ -195,7 +222,7 @@ impl PyStorage {
     fn clone(&self) -> Res<PyStorage> {
         let bytes = self.bytes()?;
         let copy = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, true)?;
-        let copy = PyStorage { storage: copy };
+        let copy = PyStorage::from(copy);
         copy.write(0, bytes)?;
         Ok(copy)
     }
