@@ -239,7 +239,7 @@ pub fn index_put_meta<I: SizeInt>(
         values.dtype().short_name()
     );
     check!(
-        self_.device() == values.device(),
+        self_.device() == values.device() || self_.is_meta(),
         "Expected all tensors to be on the same device, but got values on {} and self on {} (index_put_)",
         values.device(),
         self_.device()
@@ -513,6 +513,7 @@ pub fn masked_fill_meta(
     TensorIteratorConfig::new()
         .op_name("masked_fill_")
         .check_all_same_dtype(false)
+        .check_all_same_device(!self_.is_meta())
         .resize_outputs(false)
         .check_mem_overlap(false)
         .add_output(self_)

@@ -17,43 +17,43 @@ use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", &[]),
-("aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", &[]),
-("aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)", &[]),
-("aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)", &[]),
-("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", &[]),
-("aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::index_add.out(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", &[]),
-("aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &[]),
-("aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &[]),
-("aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &[]),
-("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &[]),
-("aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", &[]),
-("aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)", &[]),
-("aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", &[]),
-("aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)", &[]),
-("aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &[]),
-("aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &[]),
-("aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)", &[]),
-("aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)", &[]),
-("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", &[]),
-("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", &[]),
-("aten::masked_select(Tensor self, Tensor mask) -> Tensor", &["dynamic_output_shape"]),
-("aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape"]),
-("aten::nonzero(Tensor self) -> Tensor", &["dynamic_output_shape"]),
-("aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape"]),
-("aten::nonzero_numpy(Tensor self) -> Tensor[]", &[]),
-("aten::where(Tensor condition) -> Tensor[]", &[]),
+("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", &["core", "dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_add.out(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", &["pt2_compliant_tag"]),
+("aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", &["pt2_compliant_tag"]),
+("aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", &["pt2_compliant_tag"]),
+("aten::masked_select(Tensor self, Tensor mask) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape", "out", "pt2_compliant_tag"]),
+("aten::nonzero(Tensor self) -> Tensor", &["core", "dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape", "out", "pt2_compliant_tag"]),
+("aten::nonzero_numpy(Tensor self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::where(Tensor condition) -> Tensor[]", &["pt2_compliant_tag"]),
 ];
 
 static INDEX_KERNEL: DispatchStub<fn(&iter::IndexPlan, &[Tensor]) -> Result<()>> =
@@ -364,7 +364,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index_select",
         &handles::INDEX_SELECT,
-        Serves::dense("index_select_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("index_select_kernel") },
         |keyset, (self_, dim, index)| {
             let mut outs = StructuredOutputs::functional(1);
             index_select_run(keyset, &mut outs, self_, dim, index)?;
@@ -374,7 +374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index_select.out",
         &handles::INDEX_SELECT_OUT,
-        Serves::dense("index_select_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("index_select_kernel") },
         |keyset, (self_, dim, index, out)| {
             operands::overlaps(
                 &[out],
@@ -432,7 +432,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gather",
         &handles::GATHER,
-        Serves::dense("gather_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("gather_kernel") },
         |keyset, (self_, dim, index, sparse_grad)| {
             let mut outs = StructuredOutputs::functional(1);
             gather_run(keyset, &mut outs, self_, dim, index, sparse_grad)?;
@@ -442,7 +442,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gather.out",
         &handles::GATHER_OUT,
-        Serves::dense("gather_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("gather_kernel") },
         |keyset, (self_, dim, index, sparse_grad, out)| {
             operands::overlaps(
                 &[out],
@@ -458,7 +458,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.src",
         &handles::SCATTER_SRC,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_src_run(keyset, &mut outs, self_, dim, index, src)?;
@@ -468,7 +468,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.src",
         &handles::SCATTER__SRC,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
@@ -484,7 +484,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.src_out",
         &handles::SCATTER_SRC_OUT,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],
@@ -500,7 +500,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value",
         &handles::SCATTER_VALUE,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
@@ -510,7 +510,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.value",
         &handles::SCATTER__VALUE,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value)| {
             operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
@@ -521,7 +521,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value_out",
         &handles::SCATTER_VALUE_OUT,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value, out)| {
             operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
@@ -532,7 +532,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.reduce",
         &handles::SCATTER_REDUCE,
-        Serves::dense("scatter_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
         |keyset, (self_, dim, index, src, reduce)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
@@ -542,7 +542,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.reduce",
         &handles::SCATTER__REDUCE,
-        Serves::dense("scatter_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
         |keyset, (self_, dim, index, src, reduce)| {
             operands::overlaps(
                 &[self_],
@@ -558,7 +558,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.reduce_out",
         &handles::SCATTER_REDUCE_OUT,
-        Serves::dense("scatter_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
         |keyset, (self_, dim, index, src, reduce, out)| {
             operands::overlaps(
                 &[out],
@@ -574,7 +574,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value_reduce",
         &handles::SCATTER_VALUE_REDUCE,
-        Serves::dense("scatter_value_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
         |keyset, (self_, dim, index, value, reduce)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
@@ -584,7 +584,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.value_reduce",
         &handles::SCATTER__VALUE_REDUCE,
-        Serves::dense("scatter_value_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
         |keyset, (self_, dim, index, value, reduce)| {
             operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
@@ -595,7 +595,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value_reduce_out",
         &handles::SCATTER_VALUE_REDUCE_OUT,
-        Serves::dense("scatter_value_reduced_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
         |keyset, (self_, dim, index, value, reduce, out)| {
             operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
@@ -606,7 +606,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_add",
         &handles::SCATTER_ADD,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_add_run(keyset, &mut outs, self_, dim, index, src)?;
@@ -616,7 +616,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_add_",
         &handles::SCATTER_ADD_,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
@@ -632,7 +632,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_add.out",
         &handles::SCATTER_ADD_OUT,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],
