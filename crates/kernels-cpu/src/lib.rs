@@ -9,7 +9,6 @@ mod conv;
 mod copy;
 mod dispatch;
 mod factory;
-mod float8;
 mod foreach;
 mod fork;
 mod index;

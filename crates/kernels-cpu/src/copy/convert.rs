@@ -11,10 +11,10 @@ use half::slice::HalfFloatSliceExt;
 use iter::TensorIterator;
 
 use super::strided::copy_row;
-use crate::float8;
 use crate::map::Stored;
 use crate::narrow::round_bfloat16_slice;
 use crate::vec::tiered;
+use c10::float8;
 
 /// Elements converted at a time when there are dtypes in between.
 const BLOCK: usize = 256;

@@ -5,10 +5,10 @@ use iter::{parallel, TensorIterator};
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
-use crate::float8;
 use crate::map::Stored;
 use crate::registration::register;
 use crate::vec::tiered;
+use c10::float8;
 
 pub(super) fn register() {
     register! {

@@ -4,9 +4,9 @@ use c10::{check, Result, Scalar, Tensor};
 
 use crate::address::Address;
 use crate::dispatch::dispatch;
-use crate::float8;
 use crate::map::Stored;
 use crate::registration::register;
+use c10::float8;
 
 pub(super) fn register() {
     register! {

@@ -2,7 +2,7 @@
 //!
 //! They are stored and converted, not computed with, so that they are bytes everywhere else.
 
-use c10::ScalarType;
+use crate::ScalarType;
 
 /// What stands where the exponent is largest.
 #[derive(Clone, Copy, PartialEq)]
@@ -44,7 +44,7 @@ fn kind(dtype: ScalarType) -> Option<Kind> {
 }
 
 /// The value of each byte of a dtype, if it is one of these.
-pub(crate) fn values(dtype: ScalarType) -> Option<[f32; 256]> {
+pub fn values(dtype: ScalarType) -> Option<[f32; 256]> {
     let kind = kind(dtype)?;
     Some(std::array::from_fn(|byte| match kind {
         Kind::Number(format) => format.value(byte as u8),
@@ -54,7 +54,7 @@ pub(crate) fn values(dtype: ScalarType) -> Option<[f32; 256]> {
 }
 
 /// The byte for a number, rounded to the nearest, ties to even. The dtype is one of these.
-pub(crate) fn round(dtype: ScalarType) -> Option<impl Fn(f32) -> u8 + Copy> {
+pub fn round(dtype: ScalarType) -> Option<impl Fn(f32) -> u8 + Copy> {
     let kind = kind(dtype)?;
     Some(move |value: f32| match kind {
         Kind::Number(format) => format.round(value),
