@@ -81,6 +81,7 @@ del _ops_module
 
 # Imported when first touched; the value is where the name lives if it is no submodule.
 _LAZY: dict[str, str | None] = {
+    "Tag": "ptr._tags",
     "amp": None,
     "autocast": "ptr.amp",
     "compile": "ptr._compile",

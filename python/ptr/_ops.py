@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+    from ptr._tags import Tag
+
 __all__ = ["OpOverload", "OpOverloadPacket", "ops"]
 
 _get_operation_overload = _C._get_operation_overload
@@ -63,9 +65,11 @@ class OpOverload:
         return self._schema.name.split("::")[0]
 
     @property
-    def tags(self) -> list[str]:
+    def tags(self) -> list[Tag]:
         """The tags of the definition."""
-        return self._op.tags
+        from ptr._tags import Tag
+
+        return [Tag[name] for name in self._op.tags]
 
     @property
     def is_view(self) -> bool:
@@ -240,8 +244,6 @@ class _OpNamespace(types.ModuleType):
         self.name = name
 
     def __getattr__(self, op_name: str) -> OpOverloadPacket:
-        if op_name.startswith("__"):
-            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
         qualified_name = f"{self.name}::{op_name}"
         overloads = _get_overloads(qualified_name)
         if not overloads:

@@ -6,6 +6,7 @@ The type itself is made by the extension module; importing this module completes
 from __future__ import annotations
 
 import copy as _copy
+import warnings
 from collections import OrderedDict
 
 from ptr import _C
@@ -398,12 +399,42 @@ def dim_order(self: Any) -> tuple[int, ...]:
 
 
 @_method
+def is_pinned(self: Any, device: Any = None) -> bool:
+    """Return whether the memory is page-locked, so that an accelerator may read it directly.
+
+    Args:
+        device: deprecated; another kind of device than the accelerator's has no page-locked memory.
+    """
+    if device is not None:
+        warnings.warn(
+            "The argument 'device' of Tensor.is_pinned() is deprecated. Please do not pass this argument.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        if _C.device(device).type in ("cpu", "meta"):
+            return False
+    return self._is_pinned()
+
+
+@_method
 def pin_memory(self: Any, device: Any = None) -> Any:
     """Return this tensor in page-locked memory: itself if it is there already, else a copy.
+
+    Args:
+        device: deprecated, and an error if it is no accelerator.
 
     Raises:
         RuntimeError: if there is no accelerator that could read such memory.
     """
+    if device is not None:
+        warnings.warn(
+            "The argument 'device' of Tensor.pin_memory() is deprecated. Please do not pass this argument.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        kind = _C.device(device).type
+        if kind in ("cpu", "meta"):
+            raise RuntimeError(f"{kind.upper()} device type not an accelerator.")
     if self.is_pinned():
         return self
     return _functions.empty_like(self, pin_memory=True).copy_(self)

@@ -109,3 +109,33 @@ def test_operators_by_full_name(x):
     assert str(add._schema).startswith("aten::add.Tensor(Tensor self, Tensor other")
     with pytest.raises(AttributeError):
         ptr.ops.aten.no_such_operator
+
+
+def test_tags_of_operators():
+    Tag, aten = ptr.Tag, ptr.ops.aten
+    assert aten.add.Tensor.tags == [Tag.core, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert aten.add_.Tensor.tags == [Tag.inplace, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert aten.add.out.tags == [Tag.out, Tag.pointwise, Tag.pt2_compliant_tag]
+    assert aten.sum.dim_IntList.tags == [Tag.core, Tag.pt2_compliant_tag, Tag.reduction]
+    assert aten.nonzero.default.tags == [Tag.core, Tag.dynamic_output_shape, Tag.pt2_compliant_tag]
+    assert aten.bernoulli.default.tags == [Tag.nondeterministic_seeded, Tag.pt2_compliant_tag]
+    assert aten.resize_.default.tags == [Tag.core, Tag.inplace, Tag.inplace_view, Tag.pt2_compliant_tag]
+    assert aten.reshape.default.tags == aten.__and__.Tensor.tags == [Tag.pt2_compliant_tag]
+    # Where PyTorch's forms differ.
+    assert aten.abs_.default.tags == [Tag.inplace, Tag.pt2_compliant_tag]
+    assert aten._foreach_add.Scalar_out.tags == [Tag.generated, Tag.out, Tag.pt2_compliant_tag]
+    assert repr(Tag.core) == "<Tag.core: 0>" and str(Tag.core) == "Tag.core"
+    assert int(Tag.view_copy) == 19 and Tag.pointwise in aten.mul.Tensor.tags
+
+
+def test_tags_of_own_operators():
+    library = ptr.library.Library("tagged", "DEF")
+    try:
+        library.define("one(Tensor x) -> Tensor", tags=ptr.Tag.pointwise)
+        library.define("two(Tensor x) -> Tensor", tags=(ptr.Tag.core, ptr.Tag.needs_fixed_stride_order))
+        assert ptr.ops.tagged.one.default.tags == [ptr.Tag.pointwise]
+        assert ptr.ops.tagged.two.default.tags == [ptr.Tag.core, ptr.Tag.needs_fixed_stride_order]
+        with pytest.raises(RuntimeError, match="pointwize is no tag"):
+            library.define("three(Tensor x) -> Tensor", tags="pointwize")
+    finally:
+        library._destroy()

@@ -70,7 +70,6 @@ LONG = ptr.int64
     "call",
     [
         lambda: ptr.mm(ptr.ones(1, 3), meta(3, 4)),
-        lambda: ptr.mm(meta(1, 3), ptr.ones(3, 4)),
         lambda: ptr.zeros(3).scatter_add(0, ptr.zeros(3, dtype=LONG), meta(3)),
         lambda: ptr.zeros(3).scatter_(0, ptr.zeros(3, dtype=LONG), meta(3)),
         lambda: ptr.ones(3).scatter(0, meta(1, dtype=LONG), 1),

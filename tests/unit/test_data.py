@@ -120,3 +120,15 @@ def test_pinned_memory_needs_an_accelerator():
         with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
             pin()
     assert ptr.empty(2, pin_memory=True, device="meta").is_meta
+
+
+def test_is_pinned_takes_a_device():
+    x = ptr.ones(2)
+    assert not x.is_pinned() and not x.is_pinned(device=None) and not ptr.empty(2, device="meta").is_pinned()
+    with pytest.warns(DeprecationWarning, match="The argument 'device' of Tensor.is_pinned\\(\\) is deprecated"):
+        assert not x.is_pinned("cuda")
+    with pytest.warns(DeprecationWarning):
+        assert not x.is_pinned(device="cpu")
+    with pytest.warns(DeprecationWarning), pytest.raises(RuntimeError, match="CPU device type not an accelerator"):
+        x.pin_memory(device="cpu")
+    assert not x.untyped_storage().is_pinned() and not x.untyped_storage().is_pinned(device="cuda")

@@ -145,3 +145,28 @@ def test_gradients_reach_a_value_of_another_dtype():
     x[ptr.tensor([True, False, True])] = value
     (x * ptr.tensor([2.0, 3.0, 5.0], dtype=ptr.float64)).sum().backward()
     assert value.grad.item() == 7.0 and value.grad.dtype is ptr.float32
+
+
+def test_scatter_adds_or_multiplies():
+    index = ptr.tensor([[0, 0, 1], [1, 0, 1]])
+    x, src = ptr.tensor([[2, 3, 1], [0, 1, 1]]), ptr.tensor([[1, 2, 3], [1, 3, 2]])
+    assert x.scatter(0, index, src, reduce="add").tolist() == [[3, 8, 1], [1, 1, 6]]
+    assert x.scatter(0, index, src, reduce="multiply").tolist() == [[2, 18, 1], [0, 1, 6]]
+    assert x.scatter(0, index, 3, reduce="add").tolist() == [[5, 9, 1], [3, 1, 7]]
+    assert x.half().scatter(0, index, 2.5, reduce="multiply").tolist() == [[5, 18.75, 1], [0, 1, 6.25]]
+    assert x.bool().scatter(0, index, src.bool(), reduce="multiply").tolist() == [[True] * 3, [False, True, True]]
+    out = ptr.empty(0, dtype=ptr.int64)
+    assert ptr.scatter(x, 0, index, src, reduce="add", out=out) is out and out.tolist() == [[3, 8, 1], [1, 1, 6]]
+    assert x.clone().scatter_(1, index, src, reduce="add").tolist() == [[5, 6, 1], [3, 4, 1]]
+    # One after the other, as the index has them.
+    at = ptr.zeros(3, dtype=ptr.int64)
+    assert ptr.ones(2).scatter(0, at, ptr.tensor([1e30, -1e30, 1]), reduce="add").tolist() == [1, 1]
+    for device in ("cpu", "meta"):
+        with pytest.raises(RuntimeError, match="reduce argument must be either add or multiply."):
+            x.to(device).scatter(0, index.to(device), 1, reduce="sum")
+    with pytest.raises(RuntimeError, match="value cannot be converted to type"):
+        x.scatter(0, index, 2 + 3j, reduce="add")
+    with pytest.raises(RuntimeError, match="index 2 is out of bounds for dimension 0 with size 2"):
+        x.scatter(0, index + 1, 1, reduce="add")
+    with pytest.raises(RuntimeError, match="derivative"):
+        ptr.ones(2, 3, requires_grad=True).scatter(0, index, 2.0, reduce="multiply").sum().backward()

@@ -86,3 +86,21 @@ def test_the_second_derivative():
 def test_errors(call, message):
     with pytest.raises(RuntimeError, match=message):
         call()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_statistics_of_halves_are_halves_unless_the_parameters_are_float32(dtype):
+    def dtypes(device, weight, bias=None):
+        x = torch.ones(2, 4, dtype=dtype, device=device)
+        weight, bias = (None if p is None else torch.ones(4, dtype=p, device=device) for p in (weight, bias))
+        return [result.dtype for result in torch.native_layer_norm(x, [4], weight, bias, 1e-5)]
+
+    assert dtypes("cpu", None) == dtypes("cpu", dtype) == [dtype] * 3
+    assert dtypes("cpu", torch.float32) == [dtype, torch.float32, torch.float32]
+    assert dtypes("meta", None) == [dtype, torch.float32, torch.float32]
+    with pytest.raises(RuntimeError, match="expect parameter to have scalar type of Float"):
+        dtypes("cpu", torch.float64)
+    with pytest.raises(RuntimeError, match="expected scalar type .* but found Float"):
+        dtypes("cpu", dtype, torch.float32)
+    with pytest.raises(RuntimeError, match="all inputs must share same datatype"):
+        torch.native_layer_norm(torch.ones(2, 4, dtype=torch.float64), [4], torch.ones(4), None, 1e-5)

@@ -107,3 +107,97 @@ def test_powers_of_bool():
     x = ptr.tensor([True, False])
     assert (x**True).tolist() == [True, False] and (x**True).dtype == ptr.bool
     assert (x**False).tolist() == [True, True]
+
+
+def test_distances_of_shifts_that_leave_nothing():
+    for dtype in (ptr.uint8, ptr.int8, ptr.int16, ptr.int32, ptr.int64):
+        bits = ptr.iinfo(dtype).bits
+        x = ptr.tensor([1, 5, ptr.iinfo(dtype).min, 3]).to(dtype)
+        sign = [0, 0, 0 if dtype == ptr.uint8 else -1, 0]
+        for distance in (bits, bits + 1, -1, -5, 100):
+            y = ptr.full((4,), distance).to(dtype)
+            assert (x << y).tolist() == [0, 0, 0, 0]
+            assert (x >> y).tolist() == sign
+        assert (x << 0).tolist() == (x >> 0).tolist() == x.tolist()
+    assert (ptr.tensor([1, -1, 5], dtype=ptr.int8) << 7).tolist() == [-128, -128, -128]
+    assert (ptr.tensor([1, 255, 200], dtype=ptr.uint8) >> 7).tolist() == [0, 1, 1]
+
+
+def test_shifts_promote_and_refuse_floats():
+    x = ptr.tensor([5, 3, 1], dtype=ptr.int16)
+    assert (x << 1).dtype == (1 << x).dtype == x.__rshift__(1).dtype == ptr.int16
+    assert (1 << x).tolist() == [32, 8, 2] and (64 >> x).tolist() == [2, 8, 32]
+    assert (ptr.tensor([True, False]) << 2).tolist() == [4, 0]
+    assert ptr.bitwise_left_shift(x, x.long()).dtype == ptr.int64
+    out = ptr.empty(0, dtype=ptr.int64)
+    assert ptr.bitwise_right_shift(x, 1, out=out) is out and out.tolist() == [2, 1, 0]
+    x <<= 2
+    assert x.tolist() == [20, 12, 4]
+    x >>= ptr.tensor([1, 2, 1])
+    assert x.tolist() == [10, 3, 2] and x.dtype == ptr.int16
+    for refused in (lambda: x << 2.5, lambda: x.float() << 1, lambda: 2.5 >> x, lambda: x.bool() << x.bool()):
+        with pytest.raises(NotImplementedError, match="shift_cpu. not implemented for"):
+            refused()
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Short"):
+        x.bitwise_left_shift_(2.5)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Short"):
+        x.bitwise_and_(2.5)
+
+
+INF, NAN = math.inf, math.nan
+
+
+@pytest.mark.parametrize("dtype", [ptr.float32, ptr.float64])
+def test_logarithms_of_sums_and_hypotenuses_of_what_is_not_finite(dtype):
+    x = ptr.tensor([INF, INF, -INF, -INF, NAN, 0, 1e30, -0.0, 800], dtype=dtype)
+    y = ptr.tensor([INF, -INF, -INF, 1, INF, 0, 1e30, -0.0, 700], dtype=dtype)
+    ln2 = ptr.tensor(math.log(2), dtype=dtype).item()
+    large = x[6].item()
+    expected = [INF, INF, -INF, 1, NAN, ln2, large, ln2, 800]
+    assert ptr.logaddexp(x, y).tolist() == pytest.approx(expected, rel=0, nan_ok=True)
+    expected = [INF, INF, -INF, 1, NAN, 1, large, 1, 800]
+    assert ptr.logaddexp2(x, y).tolist() == pytest.approx(expected, rel=0, nan_ok=True)
+    hypotenuses = ptr.hypot(x, y)
+    assert hypotenuses[:5].tolist() == [INF] * 5 and hypotenuses[5].item() == hypotenuses[7].item() == 0
+    assert hypotenuses[6].item() == pytest.approx(math.sqrt(2) * 1e30)
+
+
+def test_gradients_of_logarithms_of_sums_and_of_hypotenuses():
+    ptr.manual_seed(0)
+    x = ptr.randn(3, 4, dtype=ptr.float64, requires_grad=True)
+    y = ptr.randn(4, dtype=ptr.float64, requires_grad=True)
+    for f in (ptr.logaddexp, ptr.logaddexp2, ptr.hypot):
+        assert gradcheck(f, (x, y)) and gradgradcheck(f, (x, y))
+    z, w = (ptr.randn(3, dtype=ptr.complex128, requires_grad=True) for _ in range(2))
+    assert gradcheck(ptr.logaddexp, (z, w))
+
+
+@pytest.mark.parametrize("dtype", [ptr.float16, ptr.bfloat16])
+def test_a_scaled_sum_of_halves_rounds_as_pytorch_does(dtype):
+    # The factor is rounded to the dtype. Of a row, 32 elements at a time are rounded once; the rest, and elements that
+    # are not side by side, once for the product as well.
+    a, b = ptr.linspace(-3, 5, 70).to(dtype), ptr.linspace(2, -1, 70).cos().to(dtype)
+    factor = ptr.tensor(0.37).to(dtype).double()
+    once = (a.double() + factor * b.double()).to(dtype)
+    twice = (a.double() + (factor * b.double()).to(dtype).double()).to(dtype)
+    assert not ptr.equal(once, twice)
+    expected = ptr.cat([once[:64], twice[64:]])
+    assert ptr.equal(ptr.add(a, b, alpha=0.37), expected)
+    assert ptr.equal(a.clone().add_(b, alpha=0.37), expected)
+    assert ptr.equal(ptr.sub(a, b, alpha=-0.37), expected)
+    assert ptr.equal(ptr.add(ptr.stack([a, a], 1)[:, 0], b, alpha=0.37), twice)
+    assert ptr.equal(ptr.add(a[:31], b[:31], alpha=0.37), twice[:31])
+
+
+def test_an_expanded_divisor_of_halves_is_one_number():
+    a, b = ptr.tensor([53.75] * 3, dtype=ptr.bfloat16), ptr.tensor([0.37], dtype=ptr.bfloat16)
+    # 145.6 is 146 in bfloat16: the quotient of a tensor is rounded before it is truncated, that of a number is not.
+    assert ptr.div(a, ptr.cat([b] * 3), rounding_mode="trunc").tolist() == [146.0] * 3
+    assert ptr.div(a, b.expand(3), rounding_mode="trunc").tolist() == [145.0] * 3
+    assert ptr.div(a, b, rounding_mode="trunc").tolist() == [145.0] * 3
+
+
+def test_sums_of_small_integers_to_a_size_are_int64():
+    x = ptr.ones(2, 3, dtype=ptr.uint8)
+    assert x.sum_to_size(1, 3).dtype == x.sum_to_size(()).dtype == ptr.int64
+    assert x.sum_to_size(2, 3).dtype == ptr.uint8

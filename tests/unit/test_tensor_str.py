@@ -109,3 +109,40 @@ def test_subclasses_and_contents():
 
     assert _tensor_str._str(torch.ones(1).as_subclass(Sub)) == "Sub([1.])"
     assert _tensor_str._str(torch.ones(1), tensor_contents="x") == "tensor(x)"
+
+
+def test_numbers_of_eight_bits():
+    INF, NAN = float("inf"), float("nan")
+    x = torch.tensor([1, 2.5, -3.25, 0.0078, 448, 0])
+    assert repr(x.to(torch.float8_e4m3fn)) == (
+        "tensor([ 1.0000e+00,  2.5000e+00, -3.2500e+00,  7.8125e-03,  4.4800e+02,\n"
+        "         0.0000e+00], dtype=ptr.float8_e4m3fn)"
+    )
+    assert repr(x.to(torch.float8_e4m3fnuz)) == (
+        "tensor([ 1.0000,  2.5000, -3.2500,  0.0078,     nan,  0.0000],\n       dtype=ptr.float8_e4m3fnuz)"
+    )
+    assert repr(x[:3].to(torch.float8_e8m0fnu)) == "tensor([1., 2., 4.], dtype=ptr.float8_e8m0fnu)"
+    assert repr(torch.tensor(1.5).to(torch.float8_e5m2)) == "tensor(1.5000, dtype=ptr.float8_e5m2)"
+    assert repr(torch.tensor([INF, NAN, 1]).to(torch.float8_e5m2)) == "tensor([inf, nan, 1.], dtype=ptr.float8_e5m2)"
+    assert repr(torch.tensor([1.5, 2], dtype=torch.float8_e5m2)) == "tensor([1.5000, 2.0000], dtype=ptr.float8_e5m2)"
+    assert repr(torch.ones(2000, dtype=torch.float8_e5m2)) == (
+        "tensor([1., 1., 1.,  ..., 1., 1., 1.], dtype=ptr.float8_e5m2)"
+    )
+    assert torch.zeros(2, dtype=torch.float8_e4m3fn).tolist() == [0, 0]
+
+
+def test_every_number_of_eight_bits_is_that_of_its_format():
+    bytes = torch.arange(256, dtype=torch.uint8)
+    for dtype, largest, smallest in [
+        (torch.float8_e4m3fn, 448, 2**-9),
+        (torch.float8_e5m2, 57344, 2**-16),
+        (torch.float8_e4m3fnuz, 240, 2**-10),
+        (torch.float8_e5m2fnuz, 57344, 2**-17),
+        (torch.float8_e8m0fnu, 2.0**127, 2.0**-127),
+    ]:
+        values = bytes.view(dtype).to(torch.float64)
+        finite = values[values.isfinite()]
+        assert finite.max().item() == largest
+        assert finite[finite > 0].min().item() == smallest
+        numbers = ~values.isnan()
+        assert torch.equal(values.to(dtype).view(torch.uint8)[numbers], bytes[numbers])

@@ -12,13 +12,21 @@ from pathlib import Path
 if not __package__:  # run as `python tools/opgen`
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tools.opgen.emit import derivative_tables, kernel_list, python_table, rust_functions, rust_register, stubs
+from tools.opgen.emit import (
+    derivative_tables,
+    kernel_list,
+    python_table,
+    python_tags,
+    rust_functions,
+    rust_register,
+    stubs,
+)
 from tools.opgen.model import NON_DIFFERENTIABLE, UNWRITTEN, Function, OpgenError, functions_of
 from tools.opgen.yaml_loader import load_operators
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 YAML = REPOSITORY / "crates/ops/yaml"
-EMITTERS = (rust_functions, rust_register, derivative_tables, python_table, stubs)
+EMITTERS = (rust_functions, rust_register, derivative_tables, python_table, python_tags, stubs)
 # Folders that hold generated files only: a file there that no emitter writes is stale.
 GENERATED = (rust_functions.ROOT, derivative_tables.ROOT, python_table.ROOT)
 

@@ -25,6 +25,7 @@ class FamilyRule:
     batch: str | None = None
     lowering: str | None = None
     sharding: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 _DEFAULT = FamilyRule()
@@ -37,6 +38,7 @@ RULES: dict[str, FamilyRule] = {
         batch="pointwise",
         lowering="pointwise",
         sharding="pointwise",
+        tags=("pointwise",),
     ),
     "reduce": FamilyRule(
         variants=("function", "method", "out"),

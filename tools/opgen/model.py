@@ -294,6 +294,8 @@ class Operator:
     autocast: str | None = None
     dynamic_output: bool = False
     tags: tuple[str, ...] = ()
+    inplace_tags: tuple[str, ...] | None = None  # of the generated forms, where they are not the operator's
+    out_tags: tuple[str, ...] | None = None
     batch: str | None = None
     decomp: str | None = None
     lowering: str | None = None
@@ -306,6 +308,7 @@ class Operator:
     node: str | None = None
     optional_returns: bool = False
     device_check: bool = True
+    meta_device_check: bool = True  # whether it is for the Meta device as well, whose tensors are not computed
     device_guard: bool = True
     # What happens to a given output that shares memory with an input: `refuse` and `refuse_partial` are errors.
     overlap: str = "separate"
@@ -353,6 +356,20 @@ class Function:
     schema: Schema
     variant: Variant
     declared: bool
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The stated tags and those that follow from the form. What an operator is decomposed to is its first form."""
+        operator, tags = self.operator, set(self.operator.tags)
+        if not self.declared:
+            tags.discard("core")
+        if self.variant is Variant.OUT:
+            tags = set(operator.out_tags) if not self.declared and operator.out_tags is not None else tags
+            tags.add("out")
+        elif self.variant is Variant.INPLACE:
+            tags = set(operator.inplace_tags) if not self.declared and operator.inplace_tags is not None else tags
+            tags.add("inplace")
+        return tuple(sorted(tags | {"pt2_compliant_tag"}))
 
     @property
     def rust_name(self) -> str:

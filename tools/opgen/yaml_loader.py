@@ -33,13 +33,14 @@ from .schema import SchemaError, parse_schema
 KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype output "
     "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
-    "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
+    "view autocast tags inplace_tags out_tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
     "device_guard".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
 NAMESPACES = frozenset({"nn", "special", "linalg", "fft"})
 FORWARD_WORDS = frozenset({"auto_linear", "auto_element_wise"})
+DEVICE_CHECKS = frozenset({"NoCheck", "ExceptMeta", "ExactSame"})
 AUTOCAST = frozenset({"lower_precision_fp", "fp32", "fp32_set_opt_dtype", "fp32_append_dtype", "promote", "banned"})
 
 
@@ -231,7 +232,9 @@ class _Entry:
             view=view,
             autocast=self.choice("autocast", AUTOCAST),
             dynamic_output=self.choice("output", frozenset({"dynamic"})) == "dynamic",
-            tags=self.tags(),
+            tags=self.tags("tags") if "tags" in self.entry else self.rule.tags,
+            inplace_tags=self.tags("inplace_tags") if "inplace_tags" in self.entry else None,
+            out_tags=self.tags("out_tags") if "out_tags" in self.entry else None,
             batch=self.text("batch", self.rule.batch if kind is not Kind.IMPLICIT else "decompose"),
             decomp=self.text("decomp"),
             lowering=self.text("lowering", self.rule.lowering if kind is not Kind.IMPLICIT else "decompose"),
@@ -243,7 +246,8 @@ class _Entry:
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
             node=self.text("node"),
             optional_returns=self.flag("optional_returns", False),
-            device_check=self.choice("device_check", frozenset({"NoCheck", "ExactSame"})) != "NoCheck",
+            device_check=self.choice("device_check", DEVICE_CHECKS) != "NoCheck",
+            meta_device_check=self.choice("device_check", DEVICE_CHECKS) != "ExceptMeta",
             device_guard=self.flag("device_guard", True),
             overlap=self.choice("overlap", frozenset({"refuse", "refuse_partial"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
@@ -334,11 +338,11 @@ class _Entry:
             return tuple(a.name for a in self.schema.arguments if not a.type.is_tensor_like)
         return tuple(a.name for a in self.schema.arguments if not a.is_out)
 
-    def tags(self) -> tuple[str, ...]:
-        for node in self.entry["tags"].items() if "tags" in self.entry else []:
+    def tags(self, key: str) -> tuple[str, ...]:
+        for node in self.entry[key].items():
             if node.text() not in self.known_tags:
                 raise node.fail(f"unknown tag `{node.text()}`; tags.yaml has {', '.join(sorted(self.known_tags))}")
-        return self.texts("tags")
+        return self.texts(key)
 
     def view(self) -> ViewRule:
         node = self.entry["view"]

@@ -179,6 +179,14 @@ impl AutogradMetaInterface for AutogradMeta {
         Ok(())
     }
 
+    fn grad_fn_name(&self, tensor: &Tensor) -> Option<String> {
+        match variable::grad_fn(tensor) {
+            Ok(node) => node.map(|node| node.name()),
+            // The graph of a view that was changed in place without a record cannot be rebuilt.
+            Err(_) => Some("Invalid".to_owned()),
+        }
+    }
+
     fn grad(&self) -> Option<Tensor> {
         self.state.lock().grad.clone()
     }

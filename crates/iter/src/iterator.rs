@@ -9,7 +9,9 @@ use crate::operand::OperandInfo;
 /// How a kernel walks its operands: outputs first, then inputs, all with one shape.
 ///
 /// Dimensions are in the order of the iterator, fastest first, and merged where they can be, so they are not those
-/// of the tensors. Strides are in bytes.
+/// of the tensors. Strides are in bytes. A clone walks the same operands, for kernels that treat parts of them apart
+/// ([`narrow`](Self::narrow)).
+#[derive(Clone)]
 pub struct TensorIterator {
     pub(crate) shape: DimVector,
     pub(crate) operands: SmallVec<[OperandInfo; 4]>,
@@ -158,14 +160,15 @@ impl TensorIterator {
     }
 
     /// The same element as the caller gave it, in the type `T`: not rounded to the common dtype first. `None` unless
-    /// [`is_cpu_scalar`](Self::is_cpu_scalar) holds.
+    /// the operand is one element on the CPU, be it expanded to many.
     pub fn original_scalar_value<T: Element>(&self, arg: usize) -> Option<T> {
-        if !self.is_cpu_scalar(arg) {
+        let operand = &self.operands[arg];
+        let is_expanded = || self.numel > 0 && operand.stride_bytes.iter().all(|&stride| stride == 0);
+        if !operand.device.is_some_and(Device::is_cpu) || !(self.is_scalar(arg) || is_expanded()) {
             return None;
         }
-        let operand = &self.operands[arg];
         let tensor = operand.original.as_ref().or(operand.tensor.as_ref())?;
-        // SAFETY: one element, as the operand made from it has one; inside its storage, by the check that every operand
+        // SAFETY: it has an element, as the operand made from it has one; inside its storage, by the check that every operand
         // passes before it is walked, or read to make another.
         let element = unsafe { cast_single_element(tensor, T::SCALAR_TYPE) }?;
         // SAFETY: `cast_single_element` wrote one element of type `T`.

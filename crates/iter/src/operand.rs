@@ -7,6 +7,7 @@ use c10::{check_in_bounds_for_storage, Device, DimVector, Result, ScalarType, Te
 pub(crate) struct InlineElement(pub(crate) [u64; 2]);
 
 /// One operand.
+#[derive(Clone)]
 pub(crate) struct OperandInfo {
     /// What kernels walk. `None` only for an output that is not allocated yet.
     pub(crate) tensor: Option<Tensor>,

@@ -41,12 +41,16 @@ pub(crate) struct Serves {
     pub(crate) except: &'static [DispatchKey],
     /// What holds around the wrapper on backends that have devices to choose from.
     pub(crate) device: DeviceRules,
+    /// Whether the shape function compares devices when it serves the Meta key. What it does not compute needs nothing
+    /// that lies elsewhere, and the wrapper refuses results that would not be of the Meta device.
+    pub(crate) compare_on_meta: bool,
 }
 
 impl Serves {
     /// Under this name any backend may register a kernel for its strided tensors.
     pub(crate) const fn dense(kernel: &'static str) -> Serves {
-        Serves { kernel, only: &[], except: &[], device: DeviceRules { check: true, guard: true } }
+        let device = DeviceRules { check: true, guard: true };
+        Serves { kernel, only: &[], except: &[], device, compare_on_meta: true }
     }
 
     /// As [`Serves::dense`], for an operator whose tensors may be on several devices: it takes them from anywhere, or its
@@ -184,8 +188,9 @@ impl Registrar {
         function: Unboxed<A, R>,
     ) -> Result<()> {
         let library = self.library(name)?;
+        let rules = DeviceRules { check: serves.device.check && serves.compare_on_meta, ..serves.device };
         for &key in META {
-            library.impl_(name, key, on_the_host::<A, R>(function, serves.device))?;
+            library.impl_(name, key, on_the_host::<A, R>(function, rules))?;
         }
         self.kernel(name, op, serves, function);
         Ok(())

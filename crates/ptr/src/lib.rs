@@ -7,6 +7,7 @@
 //! let x = ptr::tensor(&[1.0f32, 2.0, 3.0], &[3])?.set_requires_grad(true)?;
 //! let y = at::sum(&at::mul_tensor(&x, &x)?, None)?;
 //! ptr::backward(&y)?;
+//! assert_eq!(y.to_string(), "tensor(14., grad_fn=<SumBackward0>)");
 //! assert_eq!(ptr::grad(&x).map(|g| ptr::to_vec::<f32>(&g)).transpose()?, Some(vec![2.0, 4.0, 6.0]));
 //! # Ok::<(), ptr::Error>(())
 //! ```
@@ -14,6 +15,7 @@
 //! * [`at`] has every operator as a typed function, under PyTorch's name with the overload appended:
 //!   `add.Tensor` is [`at::add_tensor`].
 //! * Everything fallible returns [`Result`]; no operator panics on bad input.
+//! * A tensor displays as in Python: `println!("{x}")` prints `tensor([1., 2., 3.], requires_grad=True)`.
 //! * Tensors are counted references: `clone` shares memory, as in PyTorch.
 //! * Work is split over [`Config::threads`] threads of the engine's own pool; results have the same bits for any number.
 //! * A program that installs [`ReserveAllocator`] as its global allocator gets an error, and goes on, when memory is

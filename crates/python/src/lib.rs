@@ -14,6 +14,7 @@ mod gen;
 mod indexing;
 mod interop;
 mod modes;
+mod module_call;
 mod ops;
 mod random;
 mod raw;
@@ -60,6 +61,7 @@ fn fill(module: &Bound<'_, PyModule>) -> Res<()> {
     convert::generator::register(module)?;
     data::register(module)?;
     modes::register(module)?;
+    module_call::register(module)?;
     autograd::register(module)?;
     dispatch_modes::register(module)?;
     interop::register(module)?;

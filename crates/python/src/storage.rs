@@ -1,9 +1,10 @@
 //! `ptr.UntypedStorage`: the bytes behind tensors.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use c10::{DataPtr, DeviceType, Storage};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PySlice, PyTuple};
 
 use crate::convert::{device, scalar};
@@ -11,69 +12,107 @@ use crate::raw::Res;
 
 /// The bytes behind one or more tensors. Objects for the same bytes are equal.
 #[pyclass(name = "UntypedStorage", module = "ptr", subclass, frozen, weakref, dict, skip_from_py_object)]
-#[derive(Clone)]
 pub(crate) struct PyStorage {
-    storage: Storage,
+    /// Absent, as zeroed memory has it, only where CPython (3.11, 3.12) frees the new object before it is filled: there
+    /// was no memory for its `__dict__`.
+    storage: Option<Storage>,
+    /// Whether this is the object in the storage's slot.
+    attached: AtomicBool,
+}
+
+impl From<Storage> for PyStorage {
+    fn from(storage: Storage) -> PyStorage {
+        PyStorage { storage: Some(storage), attached: AtomicBool::new(false) }
+    }
+}
+
+impl Drop for PyStorage {
+    fn drop(&mut self) {
+        // The object is dying: nobody may find it from here on. Its count of the storage goes after this.
+        if *self.attached.get_mut() {
+            self.storage().as_intrusive_ptr().pyobj_slot().clear();
+        }
+    }
+}
+
+/// Makes this the object of its storage, so that it stays while anything holds the storage (Note [The PyObject owns the
+/// target] in c10). The result is the object that the storage has, which is another one if that was first.
+fn attach<'py>(object: &Bound<'py, PyStorage>) -> Bound<'py, PyAny> {
+    let this = object.get();
+    if !this.attached.load(Ordering::Relaxed) {
+        // SAFETY: the object holds a count of the storage, and the caller a reference to the object.
+        match unsafe { this.storage().as_intrusive_ptr().init_pyobj(object.as_ptr().cast()) } {
+            Ok(()) => this.attached.store(true, Ordering::Relaxed),
+            // SAFETY: an object in the slot is alive while the interpreter's lock is held and the storage is.
+            Err(first) => unsafe { return Bound::from_borrowed_ptr(object.py(), first.cast()) },
+        }
+    }
+    object.clone().into_any()
 }
 
 /// The object of a storage: the one there is, or a new one.
 pub(crate) fn wrap(py: Python<'_>, storage: Storage) -> Res<Bound<'_, PyAny>> {
-    // By address. An object keeps its storage, so that an address that is in here is not used again.
-    static OBJECTS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let objects = OBJECTS.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("weakref")?.getattr("WeakValueDictionary")?.call0()?.unbind())
-    })?;
-    let address = storage.as_intrusive_ptr().as_ptr() as usize;
-    let found = objects.bind(py).call_method1(pyo3::intern!(py, "get"), (address,))?;
-    if !found.is_none() {
-        return Ok(found);
+    let found = storage.as_intrusive_ptr().pyobj();
+    if !found.is_null() {
+        // SAFETY: as in `attach`.
+        return Ok(unsafe { Bound::from_borrowed_ptr(py, found.cast()) });
     }
-    let object = Bound::new(py, PyStorage { storage })?;
-    Ok(objects.bind(py).call_method1(pyo3::intern!(py, "setdefault"), (address, object))?)
+    Ok(attach(&Bound::new(py, PyStorage::from(storage))?))
 }
 
 /// The storage that an object is, or that a typed storage wraps.
 pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Option<Storage> {
-    if let Ok(storage) = object.cast::<PyStorage>() {
-        return Some(storage.get().storage.clone());
-    }
-    let inner = object.getattr(pyo3::intern!(object.py(), "_untyped_storage")).ok()?;
-    inner.cast::<PyStorage>().ok().map(|s| s.get().storage.clone())
+    let inner = match object.cast::<PyStorage>() {
+        Ok(storage) => storage.clone(),
+        Err(_) => object.getattr(pyo3::intern!(object.py(), "_untyped_storage")).ok()?.cast_into().ok()?,
+    };
+    // A storage that Python made has its object from when others may hold it.
+    attach(&inner);
+    Some(inner.get().storage().clone())
 }
 
 impl PyStorage {
+    fn storage(&self) -> &Storage {
+        match &self.storage {
+            Some(storage) => storage,
+            None => unreachable!("an object that somebody sees has been filled"),
+        }
+    }
+
     /// The bytes, for reading.
     fn bytes(&self) -> Res<&[u8]> {
-        if self.storage.device().type_ != DeviceType::CPU {
+        if self.storage().device().type_ != DeviceType::CPU {
             let text = format!(
                 "UntypedStorage: reading bytes needs a storage on the CPU, got one on {}",
-                self.storage.device()
+                self.storage().device()
             );
             return Err(c10::Error::not_implemented(text).into());
         }
-        let len = self.storage.nbytes();
+        let len = self.storage().nbytes();
         if len == 0 {
             return Ok(&[]);
         }
         // SAFETY: a storage on the host has `nbytes` bytes; they are copied out before Python code runs again.
-        Ok(unsafe { std::slice::from_raw_parts(self.storage.const_data(), len) })
+        Ok(unsafe { std::slice::from_raw_parts(self.storage().const_data(), len) })
     }
 
     /// Writes bytes from `offset` on.
     fn write(&self, offset: usize, bytes: &[u8]) -> Res<()> {
         self.bytes()?;
-        if offset.checked_add(bytes.len()).is_none_or(|end| end > self.storage.nbytes()) {
+        if offset.checked_add(bytes.len()).is_none_or(|end| end > self.storage().nbytes()) {
             return Err(PyIndexError::new_err("UntypedStorage: bytes do not fit").into());
         }
-        self.storage.materialize()?;
+        self.storage().materialize()?;
         // SAFETY: checked above; the source is not this storage or may overlap it.
-        unsafe { std::ptr::copy(bytes.as_ptr(), self.storage.data_ptr().wrapping_add(offset), bytes.len()) };
+        unsafe {
+            std::ptr::copy(bytes.as_ptr(), self.storage().data_ptr().wrapping_add(offset), bytes.len())
+        };
         Ok(())
     }
 
     /// The position that a number stands for.
     fn position(&self, key: &Bound<'_, PyAny>) -> Res<usize> {
-        let len = self.storage.nbytes() as i64;
+        let len = self.storage().nbytes() as i64;
         let index = scalar::to_i64(key)?;
         let wrapped = if index < 0 { index + len } else { index };
         if wrapped < 0 || wrapped >= len {
@@ -85,7 +124,7 @@ impl PyStorage {
 
     /// Where a slice begins, and how many bytes it has.
     fn range(&self, slice: &Bound<'_, PySlice>) -> Res<(usize, usize)> {
-        let indices = slice.indices(self.storage.nbytes() as isize)?;
+        let indices = slice.indices(self.storage().nbytes() as isize)?;
         if indices.step != 1 {
             let text =
                 format!("Trying to slice with a step of {}, but only a step of 1 is supported", indices.step);
@@ -96,16 +135,16 @@ impl PyStorage {
 
     /// The bytes of a range as a storage of their own, which keeps them alive.
     fn slice(&self, start: usize, len: usize) -> Res<Storage> {
-        self.storage.materialize()?;
-        let data = self.storage.data_ptr().wrapping_add(start);
+        self.storage().materialize()?;
+        let data = self.storage().data_ptr().wrapping_add(start);
         // The pin keeps the bytes where they are if this storage is resized.
-        let data = DataPtr::from_owner(data, self.storage.pin(), self.storage.device());
-        Ok(Storage::from_data_ptr(data, len, self.storage.allocator(), false))
+        let data = DataPtr::from_owner(data, self.storage().pin(), self.storage().device());
+        Ok(Storage::from_data_ptr(data, len, self.storage().allocator(), false))
     }
 
     /// Sets bytes to a value; without memory there is nothing to set.
     fn fill(&self, start: usize, len: usize, value: u8) -> Res<()> {
-        match self.storage.device().type_ {
+        match self.storage().device().type_ {
             DeviceType::Meta => Ok(()),
             _ => self.write(start, &vec![value; len]),
         }
@@ -158,9 +197,8 @@ impl PyStorage {
             None => c10::Device::new(DeviceType::CPU, -1),
         };
         let allocator = c10::get_allocator(device.type_)?;
-        let make = |nbytes| {
-            Ok::<_, crate::raw::Raised>(PyStorage { storage: Storage::new(nbytes, allocator, true)? })
-        };
+        let make =
+            |nbytes| Ok::<_, crate::raw::Raised>(PyStorage::from(Storage::new(nbytes, allocator, true)?));
         if args.len() > 1 {
             let text = format!("UntypedStorage() takes one positional argument, got {}", args.len());
             return Err(PyTypeError::new_err(text).into());
@@ -187,11 +225,11 @@ impl PyStorage {
 
     /// How many bytes there are.
     fn nbytes(&self) -> usize {
-        self.storage.nbytes()
+        self.storage().nbytes()
     }
     /// How many bytes there are.
     fn size(&self) -> usize {
-        self.storage.nbytes()
+        self.storage().nbytes()
     }
     /// 1.
     fn element_size(&self) -> usize {
@@ -199,33 +237,41 @@ impl PyStorage {
     }
     /// The address of the first byte.
     fn data_ptr(&self) -> Res<usize> {
-        self.storage.materialize()?;
-        Ok(self.storage.data_ptr() as usize)
+        self.storage().materialize()?;
+        Ok(self.storage().data_ptr() as usize)
     }
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
-        device::object(py, self.storage.device())
+        device::object(py, self.storage().device())
     }
     #[getter]
     fn is_cuda(&self) -> bool {
-        self.storage.device().is_cuda()
+        self.storage().device().is_cuda()
     }
     /// The identity of the bytes.
     #[getter]
     fn _cdata(&self) -> usize {
-        self.storage.as_intrusive_ptr().as_ptr() as usize
+        self.storage().as_intrusive_ptr().as_ptr() as usize
     }
     #[getter]
     fn _untyped_storage<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
         slf
     }
+    /// Whether the bytes are page-locked, so that an accelerator (of the given device) may read them directly.
+    #[pyo3(signature = (device = None))]
+    fn is_pinned(&self, device: Option<&Bound<'_, PyAny>>) -> Res<bool> {
+        let device = device.map(device::extract).transpose()?;
+        let is_accelerator = device.is_none_or(|d| !matches!(d.type_, DeviceType::CPU | DeviceType::Meta));
+        let host = self.storage().device().type_ == DeviceType::CPU;
+        Ok(is_accelerator && host && c10::is_pinned_ptr(self.storage().const_data()))
+    }
     /// Whether the size can be changed.
     fn resizable(&self) -> bool {
-        self.storage.is_resizable()
+        self.storage().is_resizable()
     }
     /// Changes the size; the contents stay as far as they fit.
     fn resize_<'py>(slf: Bound<'py, Self>, size: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
-        slf.get().storage.resize(size_of(size, "resize_")?)?;
+        slf.get().storage().resize(size_of(size, "resize_")?)?;
         Ok(slf)
     }
     /// Copies the bytes of another storage.
@@ -239,11 +285,11 @@ impl PyStorage {
         let Some(source) = extract(source) else {
             return Err(PyTypeError::new_err("copy_(): argument 'source' must be a storage").into());
         };
-        if slf.get().storage.device().type_ == DeviceType::Meta {
+        if slf.get().storage().device().type_ == DeviceType::Meta {
             return Ok(slf);
         }
-        let bytes = PyStorage { storage: source }.bytes()?.to_vec();
-        if bytes.len() != slf.get().storage.nbytes() {
+        let bytes = PyStorage::from(source).bytes()?.to_vec();
+        if bytes.len() != slf.get().storage().nbytes() {
             return Err(c10::Error::runtime("copy_(): the storages must have the same size").into());
         }
         slf.get().write(0, &bytes)?;
@@ -252,18 +298,18 @@ impl PyStorage {
     /// Sets all bytes to a value.
     fn fill_<'py>(slf: Bound<'py, Self>, value: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let storage = slf.get();
-        storage.fill(0, storage.storage.nbytes(), byte_or(value, "fill_ expects int")?)?;
+        storage.fill(0, storage.storage().nbytes(), byte_or(value, "fill_ expects int")?)?;
         Ok(slf)
     }
     /// A copy.
     fn clone(&self) -> Res<PyStorage> {
-        if self.storage.device().type_ == DeviceType::Meta {
+        if self.storage().device().type_ == DeviceType::Meta {
             let allocator = c10::get_allocator(DeviceType::Meta)?;
-            return Ok(PyStorage { storage: Storage::new(self.storage.nbytes(), allocator, true)? });
+            return Ok(PyStorage::from(Storage::new(self.storage().nbytes(), allocator, true)?));
         }
         let bytes = self.bytes()?;
         let copy = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, true)?;
-        let copy = PyStorage { storage: copy };
+        let copy = PyStorage::from(copy);
         copy.write(0, bytes)?;
         Ok(copy)
     }
@@ -280,7 +326,7 @@ impl PyStorage {
         self.write(0, bytes)
     }
     fn __len__(&self) -> usize {
-        self.storage.nbytes()
+        self.storage().nbytes()
     }
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
         if scalar::is_int_like(key) {
@@ -296,10 +342,10 @@ impl PyStorage {
         if scalar::is_int_like(key) {
             let index = scalar::to_i64(key)?;
             return match usize::try_from(index) {
-                Ok(position) if position < self.storage.nbytes() => self.fill(position, 1, value),
+                Ok(position) if position < self.storage().nbytes() => self.fill(position, 1, value),
                 _ => {
                     let text =
-                        format!("out of bounds: {index} in a storage of {} bytes", self.storage.nbytes());
+                        format!("out of bounds: {index} in a storage of {} bytes", self.storage().nbytes());
                     Err(PyRuntimeError::new_err(text).into())
                 }
             };
@@ -311,17 +357,17 @@ impl PyStorage {
         self.fill(start, len, value)
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyStorage>().is_ok_and(|o| o.get().storage.is_same(&self.storage))
+        other.cast::<PyStorage>().is_ok_and(|o| o.get().storage().is_same(&self.storage()))
     }
     fn __hash__(&self) -> usize {
         self._cdata() >> 4
     }
     fn __repr__(&self) -> Res<String> {
-        let data: String = match self.storage.device().type_ {
+        let data: String = match self.storage().device().type_ {
             DeviceType::CPU => self.bytes()?.iter().map(|b| format!(" {b}\n")).collect(),
             _ => "...\n".to_owned(),
         };
-        let (device, size) = (self.storage.device(), self.storage.nbytes());
+        let (device, size) = (self.storage().device(), self.storage().nbytes());
         Ok(format!("{data}[ptr.storage.UntypedStorage(device={device}) of size {size}]"))
     }
 }

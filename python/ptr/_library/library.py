@@ -9,6 +9,7 @@ from typing import Any
 
 from ptr import _C
 from ptr._library.utils import _dot
+from ptr._tags import Tag
 
 __all__ = ["Library", "fallthrough_kernel"]
 
@@ -63,12 +64,18 @@ class Library:
         Args:
             schema: ``"name(Tensor x, int n=1) -> Tensor"``.
             alias_analysis: accepted for compatibility: schemas say what they alias.
-            tags: names of properties.
+            tags: members of :class:`ptr.Tag`, or one.
+
+        Raises:
+            RuntimeError: for a tag that there is not.
         """
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        tags = [tags] if isinstance(tags, str) else [str(tag).rsplit(".", 1)[-1] for tag in tags]
-        name = self.m.define(schema, tags)
+        names = [tags] if isinstance(tags, (str, Tag)) else tags
+        names = [str(name).rsplit(".", 1)[-1] for name in names]
+        if unknown := [name for name in names if name not in Tag.__members__]:
+            raise RuntimeError(f"define(): {unknown[0]} is no tag; torch.Tag has {', '.join(Tag.__members__)}")
+        name = self.m.define(schema, names)
         self._op_defs.add(f"{self.ns}::{name}")
         _forget_packet(self.ns, name)
         return name

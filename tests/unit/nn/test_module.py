@@ -1,6 +1,7 @@
 """nn.Module: registration, calls with hooks, state dicts, walks, conversion, printing."""
 
 import copy
+import inspect
 import pickle
 from collections import OrderedDict
 
@@ -371,6 +372,40 @@ def test_an_instance_may_override_how_it_is_called():
     original = module._call_impl
     module._call_impl = lambda x: original(x) + 1
     assert module(torch.ones(1)).item() == 2.0
+
+
+@pytest.mark.parametrize("patched", [nn.Identity, nn.Module])
+def test_a_class_may_be_patched_later(patched, monkeypatch):
+    module, wrapped = nn.Identity(), nn.Sequential(nn.Identity())
+    x = torch.ones(1)
+    module(x)
+    original = patched._call_impl
+    with monkeypatch.context() as patch:
+        patch.setattr(patched, "_call_impl", lambda self, *args, **kwargs: original(self, *args, **kwargs) + 1)
+        assert module(x).item() == module(input=x).item() == 2.0
+        assert wrapped(x).item() == (2.0 if patched is nn.Identity else 3.0)
+        module.register_forward_hook(lambda module, args, output: output * 2)
+        assert module(x).item() == 3.0
+    assert module(x).item() == 2.0 and wrapped(x).item() == 1.0
+    with monkeypatch.context() as patch:
+        patch.setattr(patched, "__call__", lambda self, x: x - 1, raising=False)
+        assert module(x).item() == 0.0
+    assert module(x).item() == 2.0
+
+
+def test_a_call_passes_arguments_on_as_they_are():
+    class Args(nn.Module):
+        def forward(self, *args, **kwargs):
+            return args, kwargs
+
+    assert Args()() == ((), {})
+    assert Args()(*range(12), a=1, b=2) == (tuple(range(12)), {"a": 1, "b": 2})
+    assert Args().__call__(1, self_=2) == nn.Module.__call__(Args(), 1, self_=2) == ((1,), {"self_": 2})
+    assert str(inspect.signature(nn.Module.__call__)) == "(self, /, *args, **kwargs)"
+    with pytest.raises(NotImplementedError, match="missing the required"):
+        nn.Module()(1)
+    with pytest.raises(TypeError, match="doesn't apply to a 'int' object"):
+        nn.Module.__call__(1)
 
 
 @pytest.mark.parametrize("through", [setattr, lambda module, name, value: module.__setstate__({name: value})])

@@ -464,9 +464,15 @@ def test_device_rules(tmp_path: Path) -> None:
   device_guard: false
 - op: i(Tensor self) -> Tensor
   variants: []
+- op: j(Tensor self) -> Tensor
+  meta: j_meta
+  plan: none
+  variants: []
+  device_check: ExceptMeta
 """,
         )
     )
+    assert 'Serves { compare_on_meta: false, ..Serves::dense("j_kernel") }' in text
     assert '&handles::F, Serves::dense("f_kernel"),' in text
     assert '&handles::G, Serves::dense_of_mixed_devices("g_kernel"),' in text
     free = 'Serves { device: DeviceRules { check: true, guard: false }, ..Serves::dense("h_kernel") }'

@@ -81,7 +81,7 @@ def _literal(text: str) -> str:
 
 
 def _tags(function: Function) -> str:
-    return f"&[{', '.join(_literal(t) for t in function.operator.tags)}]"
+    return f"&[{', '.join(_literal(t) for t in function.tags)}]"
 
 
 _C10_NAMES = (
@@ -158,6 +158,8 @@ def _serves(use: KernelUse, operator: Operator | None = None) -> str:
     if operator and not operator.device_guard:
         check = "false" if mixed else "true"
         fields.append(f"device: DeviceRules {{ check: {check}, guard: false }}")
+    if operator and not operator.meta_device_check:
+        fields.append("compare_on_meta: false")
     return f"Serves {{ {', '.join(fields)}, ..{base} }}" if fields else base
 
 

@@ -240,6 +240,23 @@ pub fn atan2_backward(
     Ok((for_self, for_other))
 }
 
+/// `hypot` with respect to `side`
+pub fn hypot_backward(grad: &Tensor, side: &Tensor, result: &Tensor) -> Result<Tensor> {
+    at::mul_tensor(grad, &at::div_tensor(side, result)?)
+}
+
+/// `logaddexp` with respect to `self_`: its share of the sum, `1 / (1 + exp(other - self))`
+pub fn logaddexp_backward(grad: &Tensor, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let ratio = at::exp(&at::sub_tensor(other, self_, &ONE)?)?;
+    at::div_tensor(grad, &conj(&at::add_scalar(&ratio, &ONE, &ONE)?)?)
+}
+
+/// `logaddexp2` with respect to `self_`
+pub fn logaddexp2_backward(grad: &Tensor, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let ratio = at::pow_scalar(&Scalar::Int(2), &at::sub_tensor(other, self_, &ONE)?)?;
+    at::div_tensor(grad, &at::add_scalar(&ratio, &ONE, &ONE)?)
+}
+
 /// `copysign` with respect to the magnitude: whether the sign was kept, and 0 at 0, where there is no slope
 pub fn copysign_self_backward(grad: &Tensor, self_: &Tensor, result: &Tensor) -> Result<Tensor> {
     let ratio = at::div_tensor(result, self_)?;

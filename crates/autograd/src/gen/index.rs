@@ -174,6 +174,46 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: scatter_value_apply,
     },
     DerivativeEntry {
+        op: "aten::scatter.reduce",
+        node_name: "ScatterBackward2",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_reduce_apply,
+    },
+    DerivativeEntry {
+        op: "aten::scatter_.reduce",
+        node_name: "ScatterBackward2",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_reduce_apply,
+    },
+    DerivativeEntry {
+        op: "aten::scatter.value_reduce",
+        node_name: "ScatterBackward3",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_value_reduce_apply,
+    },
+    DerivativeEntry {
+        op: "aten::scatter_.value_reduce",
+        node_name: "ScatterBackward3",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_value_reduce_apply,
+    },
+    DerivativeEntry {
         op: "aten::scatter_add",
         node_name: "ScatterAddBackward0",
         source: "index.yaml",
@@ -377,6 +417,23 @@ fn scatter_value_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let dim = <i64 as ArgType>::borrow(&dim);
         let index = &ctx.tensor(1)?;
         ctx.set_grad(0, at::scatter_value(grad, dim, index, &Scalar::Int(0))?);
+    }
+    Ok(())
+}
+
+fn scatter_reduce_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::scatter.reduce", "self", "scatter")?);
+    }
+    if ctx.needs(1) {
+        ctx.set_grad(1, not_implemented("aten::scatter.reduce", "src", "scatter")?);
+    }
+    Ok(())
+}
+
+fn scatter_value_reduce_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::scatter.value_reduce", "self", "scatter")?);
     }
     Ok(())
 }

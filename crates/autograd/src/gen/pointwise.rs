@@ -999,6 +999,54 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: atan2_apply,
     },
     DerivativeEntry {
+        op: "aten::hypot",
+        node_name: "HypotBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: hypot_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hypot_",
+        node_name: "HypotBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: hypot_apply,
+    },
+    DerivativeEntry {
+        op: "aten::logaddexp",
+        node_name: "LogaddexpBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: logaddexp_apply,
+    },
+    DerivativeEntry {
+        op: "aten::logaddexp2",
+        node_name: "Logaddexp2Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: logaddexp2_apply,
+    },
+    DerivativeEntry {
         op: "aten::copysign.Tensor",
         node_name: "CopysignBackward0",
         source: "pointwise.yaml",
@@ -1180,6 +1228,106 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
     },
     DerivativeEntry {
         op: "aten::bitwise_xor.Scalar_Tensor",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_left_shift.Tensor",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_left_shift_.Tensor",
+        node_name: "BitwiseLeftShiftBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_left_shift.Tensor_Scalar",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_left_shift_.Tensor_Scalar",
+        node_name: "BitwiseLeftShiftBackward1",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_left_shift.Scalar_Tensor",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_right_shift.Tensor",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_right_shift_.Tensor",
+        node_name: "BitwiseRightShiftBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_right_shift.Tensor_Scalar",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_right_shift_.Tensor_Scalar",
+        node_name: "BitwiseRightShiftBackward1",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::bitwise_right_shift.Scalar_Tensor",
         node_name: "",
         source: "pointwise.yaml",
         differentiable: &[],
@@ -2268,6 +2416,48 @@ fn atan2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         if ctx.needs(1) {
             ctx.set_grad(1, grad_1);
         }
+    }
+    Ok(())
+}
+
+fn hypot_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(0, hypot_backward(grad, self_, result)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let other = &ctx.tensor(2)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(1, hypot_backward(grad, other, result)?);
+    }
+    Ok(())
+}
+
+fn logaddexp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(0, logaddexp_backward(grad, self_, other)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(1, logaddexp_backward(grad, other, self_)?);
+    }
+    Ok(())
+}
+
+fn logaddexp2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(0, logaddexp2_backward(grad, self_, other)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(1, logaddexp2_backward(grad, other, self_)?);
     }
     Ok(())
 }

@@ -15,6 +15,9 @@ pub trait AutogradMetaInterface: Send + Sync {
     /// Sets `requires_grad` of a leaf; `tensor` is the owner, for its dtype.
     fn set_requires_grad(&self, requires_grad: bool, tensor: &TensorImpl) -> Result<()>;
 
+    /// The name of the graph's node that made `tensor`, the owner; `None` for a leaf.
+    fn grad_fn_name(&self, tensor: &Tensor) -> Option<String>;
+
     /// The accumulated gradient.
     fn grad(&self) -> Option<Tensor>;
 

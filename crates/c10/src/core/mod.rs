@@ -78,6 +78,7 @@ pub mod size_int;
 pub mod sizes_and_strides;
 pub mod storage_impl;
 pub mod tensor;
+mod tensor_display;
 pub mod tensor_impl;
 pub mod wrap_dim;
 

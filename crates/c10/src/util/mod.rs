@@ -4,6 +4,7 @@
 mod macros;
 pub mod error;
 pub mod fallible_vec;
+pub mod float8;
 pub mod intrusive_ptr;
 pub mod maybe_owned;
 pub mod reserve_allocator;

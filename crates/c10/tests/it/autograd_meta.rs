@@ -30,6 +30,10 @@ impl Drop for Meta {
 }
 
 impl AutogradMetaInterface for Meta {
+    fn grad_fn_name(&self, _tensor: &Tensor) -> Option<String> {
+        None
+    }
+
     fn fw_grad(&self, _: u64) -> Option<Tensor> {
         None
     }

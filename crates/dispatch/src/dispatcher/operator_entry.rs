@@ -40,7 +40,7 @@ pub(crate) struct OperatorState {
     kernels: SmallVec<[Registered; 4]>,
     /// The signature that every unboxed kernel of this operator has.
     signature: Option<TypeId>,
-    tags: SmallVec<[&'static str; 2]>,
+    tags: SmallVec<[&'static str; 4]>,
 }
 
 /// A parsed definition.
@@ -227,7 +227,7 @@ impl OperatorEntry {
 
     // ---- questions
 
-    pub(crate) fn tags(&self) -> SmallVec<[&'static str; 2]> {
+    pub(crate) fn tags(&self) -> SmallVec<[&'static str; 4]> {
         registry::lock().state(self.id).tags.clone()
     }
 

@@ -43,7 +43,7 @@ impl OperatorHandle {
     }
 
     /// The tags of the definition.
-    pub fn tags(&self) -> SmallVec<[&'static str; 2]> {
+    pub fn tags(&self) -> SmallVec<[&'static str; 4]> {
         self.entry.tags()
     }
 

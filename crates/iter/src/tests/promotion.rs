@@ -131,8 +131,9 @@ fn devices_must_agree() {
     let sum = add(&meta_, &wrapped(1.5_f64)).unwrap();
     assert!(sum.is_meta());
     let (a, b) = (wrapped(1_i64), wrapped(2_i64));
+    // What is not computed may take any number of them.
     let mut outs = StructuredOutputs::functional(1);
-    let error = error_of(TensorIterator::ternary_op(&mut outs, "addcmul", &meta_, &a, &b));
-    assert!(error.contains("too many CPU scalars"), "{error}");
+    TensorIterator::ternary_op(&mut outs, "addcmul", &meta_, &a, &b).unwrap();
+    assert!(outs.output(0).unwrap().is_meta());
     assert_eq!(Device::from(DeviceType::Meta), sum.device());
 }

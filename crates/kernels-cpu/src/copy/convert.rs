@@ -2,7 +2,7 @@
 //!
 //! Of the 240 pairs, those that programs use are one loop; the others go over dtypes in between that lose nothing
 //! which the direct conversion (c10's Note `[Conversions]`) would keep: integers over int64, complex numbers over their
-//! real part, halves over float32.
+//! real part, numbers of 16 and 8 bits over float32.
 
 use std::mem::MaybeUninit;
 
@@ -14,6 +14,7 @@ use super::strided::copy_row;
 use crate::map::Stored;
 use crate::narrow::round_bfloat16_slice;
 use crate::vec::tiered;
+use c10::float8;
 
 /// Elements converted at a time when there are dtypes in between.
 const BLOCK: usize = 256;
@@ -82,6 +83,35 @@ unsafe fn round_to_bfloat16(from: *const u8, to: *mut u8, n: usize) {
     round_bfloat16_slice(to, from);
 }
 
+/// The dtype of that number: a function's parameter can't be the dtype itself.
+fn float8_of<const DTYPE: u8>() -> Option<ScalarType> {
+    ScalarType::try_from(DTYPE).ok()
+}
+
+/// # Safety
+/// As for [`direct`], with float8 elements behind `from`.
+unsafe fn widen_float8<const DTYPE: u8>(from: *const u8, to: *mut u8, n: usize) {
+    let Some(values) = float8_of::<DTYPE>().and_then(float8::values) else { return };
+    // SAFETY: the caller's promise.
+    let (to, from) =
+        unsafe { (std::slice::from_raw_parts_mut(to.cast::<f32>(), n), std::slice::from_raw_parts(from, n)) };
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = values[usize::from(from)];
+    }
+}
+
+/// # Safety
+/// As for [`direct`], with room for float8 elements at `to`.
+unsafe fn round_to_float8<const DTYPE: u8>(from: *const u8, to: *mut u8, n: usize) {
+    let Some(round) = float8_of::<DTYPE>().and_then(float8::round) else { return };
+    // SAFETY: the caller's promise.
+    let (to, from) =
+        unsafe { (std::slice::from_raw_parts_mut(to, n), std::slice::from_raw_parts(from.cast::<f32>(), n)) };
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = round(from);
+    }
+}
+
 /// The loop from one dtype to another, if the pair has one of its own.
 fn step(from: ScalarType, to: ScalarType) -> Option<Step> {
     use ScalarType::*;
@@ -92,6 +122,16 @@ fn step(from: ScalarType, to: ScalarType) -> Option<Step> {
                 (Half, Float) => widen_half as Step,
                 (Float, Half) => round_half as Step,
                 (Float, BFloat16) => round_to_bfloat16 as Step,
+                (Float8_e5m2, Float) => widen_float8::<{ Float8_e5m2 as u8 }> as Step,
+                (Float8_e4m3fn, Float) => widen_float8::<{ Float8_e4m3fn as u8 }> as Step,
+                (Float8_e5m2fnuz, Float) => widen_float8::<{ Float8_e5m2fnuz as u8 }> as Step,
+                (Float8_e4m3fnuz, Float) => widen_float8::<{ Float8_e4m3fnuz as u8 }> as Step,
+                (Float8_e8m0fnu, Float) => widen_float8::<{ Float8_e8m0fnu as u8 }> as Step,
+                (Float, Float8_e5m2) => round_to_float8::<{ Float8_e5m2 as u8 }> as Step,
+                (Float, Float8_e4m3fn) => round_to_float8::<{ Float8_e4m3fn as u8 }> as Step,
+                (Float, Float8_e5m2fnuz) => round_to_float8::<{ Float8_e5m2fnuz as u8 }> as Step,
+                (Float, Float8_e4m3fnuz) => round_to_float8::<{ Float8_e4m3fnuz as u8 }> as Step,
+                (Float, Float8_e8m0fnu) => round_to_float8::<{ Float8_e8m0fnu as u8 }> as Step,
                 _ => return None,
             }
         };
@@ -136,6 +176,8 @@ fn next(from: ScalarType, to: ScalarType) -> Option<ScalarType> {
         (_, ComplexHalf | ComplexFloat | ComplexDouble) => next(from, part(to)),
         (Half | BFloat16, _) => Some(Float),
         (_, Half | BFloat16) => next(from, Float),
+        _ if from.is_float8() => Some(Float),
+        _ if to.is_float8() => next(from, Float),
         (
             Bool | Byte | Char | Short | Int | UInt16 | UInt32 | UInt64,
             Bool | Byte | Char | Short | Int | Long,

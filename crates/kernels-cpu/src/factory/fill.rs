@@ -8,6 +8,7 @@ use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
 use crate::vec::tiered;
+use c10::float8;
 
 pub(super) fn register() {
     register! {
@@ -39,6 +40,9 @@ impl ElementBytes {
 
 /// A scalar argument as an element of a dtype; an error where PyTorch's `Scalar::to` has one.
 pub(crate) fn element_bytes(value: &Scalar, dtype: ScalarType, name: &'static str) -> Result<ElementBytes> {
+    if let Some(round) = float8::round(dtype) {
+        return Ok(ElementBytes::new(round(value.to_f64()? as f32)));
+    }
     match dtype {
         // These round to infinity rather than refuse.
         ScalarType::Half => Ok(ElementBytes::new(c10::Half::cast_from(value.to_f64()?))),

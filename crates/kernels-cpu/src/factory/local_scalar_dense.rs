@@ -6,6 +6,7 @@ use crate::address::Address;
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
+use c10::float8;
 
 pub(super) fn register() {
     register! {
@@ -21,6 +22,10 @@ fn local_scalar_dense_kernel(self_: &Tensor) -> Result<Scalar> {
         self_.sizes()?
     );
     self_.check_in_storage()?;
+    if let Some(values) = float8::values(self_.dtype()) {
+        // SAFETY: as below, of one byte.
+        return Ok(Scalar::Float(f64::from(values[usize::from(unsafe { address.read::<u8>() })])));
+    }
     Ok(dispatch!(self_.dtype(), "local_scalar_dense_kernel", EVERY, |T| {
         // SAFETY: the tensor has a first element, of this dtype, inside its storage.
         Scalar::from_element(<T as Stored>::load(unsafe { address.read() }))

@@ -17,6 +17,8 @@ pub(super) fn register() {
         scatter_kernel: fn(i64, &Tensor, &Tensor, &[Tensor]);
         scatter_value_kernel: fn(i64, &Tensor, &Scalar, &[Tensor]);
         scatter_add_kernel: fn(i64, &Tensor, &Tensor, &[Tensor]);
+        scatter_reduced_kernel: fn(i64, &Tensor, &Tensor, &str, &[Tensor]);
+        scatter_value_reduced_kernel: fn(i64, &Tensor, &Scalar, &str, &[Tensor]);
     }
 }
 
@@ -206,19 +208,65 @@ fn scatter_value_kernel(dim: i64, index: &Tensor, value: &Scalar, outs: &[Tensor
     })
 }
 
+/// Adds the elements of `src` to those of the output that the index names, or multiplies them.
+fn combine_into<T: Summand>(
+    out: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: (Address, SmallVec<[i64; 6]>),
+    multiply: bool,
+) -> Result<()> {
+    let indexed = Indexed::new(out, dim, true)?;
+    walk(out, indexed, index, src, |place, src| {
+        // SAFETY: elements of the output (the index was checked) and of `src`, of this dtype; what may be the same
+        // place is combined with by one thread.
+        unsafe {
+            let (old, new) = (<T as Stored>::load(place.read()), <T as Stored>::load(src.read()));
+            place.write(if multiply { old.times(new) } else { old.plus(new) }.store());
+        }
+    })
+}
+
+/// `src` as [`walk`] takes it.
+fn source(src: &Tensor, index: &Tensor) -> Result<(Address, SmallVec<[i64; 6]>)> {
+    Ok((Address(src.const_data_ptr().cast_mut()), strides_of(src, index.sizes()?.len(), None)?))
+}
+
 fn scatter_add_kernel(dim: i64, index: &Tensor, src: &Tensor, outs: &[Tensor]) -> Result<()> {
     let out = output(outs, "scatter_add")?;
     check_same_dtype("scatter_add", src, out)?;
-    let indexed = Indexed::new(out, dim, true)?;
-    let other = (Address(src.const_data_ptr().cast_mut()), strides_of(src, index.sizes()?.len(), None)?);
     dispatch!(out.dtype(), "scatter_add_kernel", EVERY, |T| {
-        walk(out, indexed, index, other, |place, src| {
-            // SAFETY: elements of the output (the index was checked) and of `src`, of this dtype; what may be the same
-            // place is added to by one thread.
-            unsafe {
-                let sum = <T as Stored>::load(place.read()).plus(<T as Stored>::load(src.read()));
-                place.write(sum.store());
-            }
-        })
+        combine_into::<T>(out, dim, index, source(src, index)?, false)
+    })
+}
+
+fn scatter_reduced_kernel(
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    outs: &[Tensor],
+) -> Result<()> {
+    let out = output(outs, "scatter")?;
+    check_same_dtype("scatter", src, out)?;
+    dispatch!(out.dtype(), "scatter_gather_tensor_cpu", ALL_AND_COMPLEX_AND_HALF_AND_BOOL, |T| {
+        combine_into::<T>(out, dim, index, source(src, index)?, reduce == "multiply")
+    })
+}
+
+fn scatter_value_reduced_kernel(
+    dim: i64,
+    index: &Tensor,
+    value: &Scalar,
+    reduce: &str,
+    outs: &[Tensor],
+) -> Result<()> {
+    let out = output(outs, "scatter")?;
+    dispatch!(out.dtype(), "scatter_gather_scalar_cpu", ALL_AND_COMPLEX_AND_HALF_AND_BOOL, |T| {
+        let value = value.to::<T>()?.store();
+        // One element that every position of the index reads.
+        let element = Address(std::ptr::from_ref(&value).cast_mut().cast());
+        let still = index.sizes()?.iter().map(|_| 0).collect();
+        combine_into::<T>(out, dim, index, (element, still), reduce == "multiply")
     })
 }

@@ -22,6 +22,8 @@ pub(super) fn register() {
 /// What a row is computed in: itself, or f32 for halves.
 trait Normalized: Stored<Raw = Self> {
     type Compute: Real;
+    type Centring: Centring;
+    const CENTRING: Self::Centring;
     fn widen_slice(from: &[Self], to: &mut [Self::Compute]);
     fn narrow_slice(from: &[Self::Compute], to: &mut [Self]);
 }
@@ -51,6 +53,8 @@ macro_rules! real {
         }
         impl Normalized for $T {
             type Compute = $T;
+            type Centring = Subtracted;
+            const CENTRING: Subtracted = Subtracted;
             fn widen_slice(from: &[$T], to: &mut [$T]) { to.copy_from_slice(from); }
             fn narrow_slice(from: &[$T], to: &mut [$T]) { to.copy_from_slice(from); }
         }
@@ -62,10 +66,50 @@ real! {
     f64, fma64;
 }
 
+/// How a row is shifted and scaled. PyTorch has one way for floats and another for halves, and for a row of equal
+/// elements, whose deviation is near zero, they round visibly differently.
+trait Centring: Copy {
+    /// What `apply` takes.
+    fn shift<S: Real>(mean: S, rstd: S) -> S;
+    fn apply<S: Real, A: Arith>(x: S, shift: S, rstd: S) -> S;
+}
+
+/// `(x - mean) · rstd`
+#[derive(Clone, Copy)]
+struct Subtracted;
+
+impl Centring for Subtracted {
+    #[inline(always)]
+    fn shift<S: Real>(mean: S, _: S) -> S {
+        mean
+    }
+    #[inline(always)]
+    fn apply<S: Real, A: Arith>(x: S, shift: S, rstd: S) -> S {
+        x.minus(shift).times(rstd)
+    }
+}
+
+/// `x · rstd - mean · rstd`
+#[derive(Clone, Copy)]
+struct Fused;
+
+impl Centring for Fused {
+    #[inline(always)]
+    fn shift<S: Real>(mean: S, rstd: S) -> S {
+        <S as Element>::ZERO.minus(mean.times(rstd))
+    }
+    #[inline(always)]
+    fn apply<S: Real, A: Arith>(x: S, shift: S, rstd: S) -> S {
+        x.mul_add::<A>(rstd, shift)
+    }
+}
+
 macro_rules! half {
     ($($T:ty),*) => {$(
         impl Normalized for $T {
             type Compute = f32;
+            type Centring = Fused;
+            const CENTRING: Fused = Fused;
             fn widen_slice(from: &[$T], to: &mut [f32]) { from.convert_to_f32_slice(to); }
             fn narrow_slice(from: &[f32], to: &mut [$T]) { to.convert_from_f32_slice(from); }
         }
@@ -73,6 +117,9 @@ macro_rules! half {
 }
 
 half!(Half, BFloat16);
+
+/// Weight and bias.
+type Parameters<'a, S> = (Option<&'a [S]>, Option<&'a [S]>);
 
 const LANES: usize = 32;
 
@@ -107,27 +154,29 @@ tiered! {
         (mean, fold(&mut squares))
     }
     /// `out = (row - mean) · rstd · weight + bias`.
-    fn normalize<S>(out: &mut [S], row: &[S], mean: S, rstd: S, weight: Option<&[S]>, bias: Option<&[S]>)
-    where { S: Real } => A {
+    fn normalize<S, C>(out: &mut [S], row: &[S], mean: S, rstd: S, parameters: Parameters<'_, S>, _centring: C)
+    where { S: Real, C: Centring } => A {
+        let shift = C::shift(mean, rstd);
+        let (weight, bias) = parameters;
         match (weight, bias) {
             (Some(weight), Some(bias)) => {
                 for (((out, &x), &w), &b) in out.iter_mut().zip(row).zip(weight).zip(bias) {
-                    *out = x.minus(mean).times(rstd).mul_add::<A>(w, b);
+                    *out = C::apply::<S, A>(x, shift, rstd).mul_add::<A>(w, b);
                 }
             }
             (Some(weight), None) => {
                 for ((out, &x), &w) in out.iter_mut().zip(row).zip(weight) {
-                    *out = x.minus(mean).times(rstd).times(w);
+                    *out = C::apply::<S, A>(x, shift, rstd).times(w);
                 }
             }
             (None, Some(bias)) => {
                 for ((out, &x), &b) in out.iter_mut().zip(row).zip(bias) {
-                    *out = x.minus(mean).times(rstd).plus(b);
+                    *out = C::apply::<S, A>(x, shift, rstd).plus(b);
                 }
             }
             (None, None) => {
                 for (out, &x) in out.iter_mut().zip(row) {
-                    *out = x.minus(mean).times(rstd);
+                    *out = C::apply::<S, A>(x, shift, rstd);
                 }
             }
         }
@@ -211,7 +260,7 @@ fn normalize_rows<T: Normalized>(
     [out, mean, rstd]: [&Tensor; 3],
     rows: usize,
     n: usize,
-    (weight, bias): (Option<&[T::Compute]>, Option<&[T::Compute]>),
+    parameters: Parameters<'_, T::Compute>,
     eps: f64,
 ) -> Result<()> {
     let [input, out, mean, rstd] = [input, out, mean, rstd].map(|t| Address(t.data_ptr()));
@@ -234,7 +283,7 @@ fn normalize_rows<T: Normalized>(
             let (average, deviation) = if narrow {
                 let (x_wide, y_wide) = wide.split_at_mut(n);
                 T::widen_slice(x, x_wide);
-                let statistics = row_of(y_wide, x_wide, inverse_n, eps, weight, bias);
+                let statistics = row_of(y_wide, x_wide, inverse_n, eps, parameters, T::CENTRING);
                 T::narrow_slice(y_wide, y);
                 statistics
             } else {
@@ -245,7 +294,7 @@ fn normalize_rows<T: Normalized>(
                         std::slice::from_raw_parts_mut(y.as_mut_ptr().cast::<T::Compute>(), n),
                     )
                 };
-                row_of(y, x, inverse_n, eps, weight, bias)
+                row_of(y, x, inverse_n, eps, parameters, T::CENTRING)
             };
             // SAFETY: element `row` of contiguous tensors with one element per row.
             unsafe {
@@ -258,17 +307,17 @@ fn normalize_rows<T: Normalized>(
 }
 
 /// One row; returns its mean and reciprocal standard deviation.
-fn row_of<S: Real>(
+fn row_of<S: Real, C: Centring>(
     out: &mut [S],
     row: &[S],
     inverse_n: S,
     eps: S,
-    weight: Option<&[S]>,
-    bias: Option<&[S]>,
+    parameters: Parameters<'_, S>,
+    centring: C,
 ) -> (S, S) {
     let (mean, squares) = moments(row, inverse_n);
     let rstd = squares.times(inverse_n).plus(eps).inverse_sqrt();
-    normalize(out, row, mean, rstd, weight, bias);
+    normalize(out, row, mean, rstd, parameters, centring);
     (mean, rstd)
 }
 
@@ -317,6 +366,20 @@ mod tests {
         check::<f64>(ScalarType::Double, 1e-12);
         check::<Half>(ScalarType::Float, 2e-3);
         check::<BFloat16>(ScalarType::Float, 1e-2);
+    }
+
+    #[test]
+    fn halves_keep_what_the_product_with_the_mean_rounds() {
+        // The value is PyTorch's: the exact x·rstd less mean·rstd in float32.
+        let input = crate::test_tensor::tensor(&[1], &[Half::from_f32(-8.4765625)]);
+        let outs =
+            [zeros(&[1], ScalarType::Half), zeros(&[1], ScalarType::Half), zeros(&[1], ScalarType::Half)];
+        kernel::<F>("layer_norm_kernel")(&input, &[1], None, None, 1e-5, &outs).unwrap();
+        if crate::vec::capability() != crate::vec::CpuCapability::Default {
+            assert_eq!(elements::<Half>(&outs[0])[0].to_f64(), 8.96453857421875e-05);
+        }
+        assert_eq!(elements::<Half>(&outs[1])[0].to_f64(), -8.4765625);
+        assert_eq!(elements::<Half>(&outs[2])[0].to_f64(), 316.25);
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn reciprocal<T: Field>(a: T) -> T {
 }
 
 /// `log(1 + z)` without the cancellation in `1 + z` near zero.
-fn log1p_complex(z: Complex<f64>) -> Complex<f64> {
+pub(super) fn log1p_complex(z: Complex<f64>) -> Complex<f64> {
     // |1 + z|² − 1 = re·(re + 2) + im²
     Complex::new(0.5 * (z.re * (z.re + 2.0) + z.im * z.im).ln_1p(), z.im.atan2(1.0 + z.re))
 }

@@ -9,6 +9,7 @@ mod division;
 mod exponential;
 mod float_function;
 mod gradients;
+mod logaddexp;
 mod logical;
 mod number;
 mod pow;
@@ -26,6 +27,7 @@ pub(crate) fn register() {
     division::register();
     exponential::register();
     gradients::register();
+    logaddexp::register();
     logical::register();
     pow::register();
     rounding::register();

@@ -223,23 +223,31 @@ pub fn min_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
 }
 
 macro_rules! bitwise {
-    ($($op:literal $scalar:ident $scalar_tensor:ident $dunder_tensor:ident $dunder_scalar:ident $tensor:ident);*) => {$(
-        #[doc = concat!("`aten::bitwise_", $op, ".Scalar`")]
+    ($(
+        $tensor:ident $scalar:ident $scalar_tensor:ident, $inplace_tensor:ident $inplace_scalar:ident,
+        $dunder_tensor:ident $dunder_scalar:ident;
+    )*) => {$(
+        #[doc = concat!("`", stringify!($scalar), "`")]
         pub fn $scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
             at::$tensor(self_, &wrapped_scalar_tensor(other)?)
         }
 
-        #[doc = concat!("`aten::bitwise_", $op, ".Scalar_Tensor`")]
+        #[doc = concat!("`", stringify!($inplace_scalar), "`")]
+        pub fn $inplace_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+            at::$inplace_tensor(self_, &wrapped_scalar_tensor(other)?)
+        }
+
+        #[doc = concat!("`", stringify!($scalar_tensor), "`")]
         pub fn $scalar_tensor(self_: &Scalar, other: &Tensor) -> Result<Tensor> {
             at::$tensor(&wrapped_scalar_tensor(self_)?, other)
         }
 
-        #[doc = concat!("`aten::__", $op, "__.Tensor`")]
+        #[doc = concat!("`", stringify!($dunder_tensor), "`")]
         pub fn $dunder_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
             at::$tensor(self_, other)
         }
 
-        #[doc = concat!("`aten::__", $op, "__.Scalar`")]
+        #[doc = concat!("`", stringify!($dunder_scalar), "`")]
         pub fn $dunder_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
             at::$scalar(self_, other)
         }
@@ -247,9 +255,16 @@ macro_rules! bitwise {
 }
 
 bitwise! {
-    "and" bitwise_and_scalar bitwise_and_scalar_tensor __and___tensor __and___scalar bitwise_and_tensor;
-    "or" bitwise_or_scalar bitwise_or_scalar_tensor __or___tensor __or___scalar bitwise_or_tensor;
-    "xor" bitwise_xor_scalar bitwise_xor_scalar_tensor __xor___tensor __xor___scalar bitwise_xor_tensor
+    bitwise_and_tensor bitwise_and_scalar bitwise_and_scalar_tensor,
+        bitwise_and__tensor bitwise_and__scalar, __and___tensor __and___scalar;
+    bitwise_or_tensor bitwise_or_scalar bitwise_or_scalar_tensor,
+        bitwise_or__tensor bitwise_or__scalar, __or___tensor __or___scalar;
+    bitwise_xor_tensor bitwise_xor_scalar bitwise_xor_scalar_tensor,
+        bitwise_xor__tensor bitwise_xor__scalar, __xor___tensor __xor___scalar;
+    bitwise_left_shift_tensor bitwise_left_shift_tensor_scalar bitwise_left_shift_scalar_tensor,
+        bitwise_left_shift__tensor bitwise_left_shift__tensor_scalar, __lshift___tensor __lshift___scalar;
+    bitwise_right_shift_tensor bitwise_right_shift_tensor_scalar bitwise_right_shift_scalar_tensor,
+        bitwise_right_shift__tensor bitwise_right_shift__tensor_scalar, __rshift___tensor __rshift___scalar;
 }
 
 macro_rules! comparison {

@@ -60,6 +60,24 @@ pub mod handles {
     /// `aten::scatter.value_out`
     pub static SCATTER_VALUE_OUT: TypedOp<(Tensor, i64, Tensor, Scalar, Tensor), Tensor> =
         TypedOp::new("aten::scatter", "value_out");
+    /// `aten::scatter.reduce`
+    pub static SCATTER_REDUCE: TypedOp<(Tensor, i64, Tensor, Tensor, String), Tensor> =
+        TypedOp::new("aten::scatter", "reduce");
+    /// `aten::scatter_.reduce`
+    pub static SCATTER__REDUCE: TypedOp<(Tensor, i64, Tensor, Tensor, String), Tensor> =
+        TypedOp::new("aten::scatter_", "reduce");
+    /// `aten::scatter.reduce_out`
+    pub static SCATTER_REDUCE_OUT: TypedOp<(Tensor, i64, Tensor, Tensor, String, Tensor), Tensor> =
+        TypedOp::new("aten::scatter", "reduce_out");
+    /// `aten::scatter.value_reduce`
+    pub static SCATTER_VALUE_REDUCE: TypedOp<(Tensor, i64, Tensor, Scalar, String), Tensor> =
+        TypedOp::new("aten::scatter", "value_reduce");
+    /// `aten::scatter_.value_reduce`
+    pub static SCATTER__VALUE_REDUCE: TypedOp<(Tensor, i64, Tensor, Scalar, String), Tensor> =
+        TypedOp::new("aten::scatter_", "value_reduce");
+    /// `aten::scatter.value_reduce_out`
+    pub static SCATTER_VALUE_REDUCE_OUT: TypedOp<(Tensor, i64, Tensor, Scalar, String, Tensor), Tensor> =
+        TypedOp::new("aten::scatter", "value_reduce_out");
     /// `aten::scatter_add`
     pub static SCATTER_ADD: TypedOp<(Tensor, i64, Tensor, Tensor), Tensor> =
         TypedOp::new("aten::scatter_add", "");
@@ -261,6 +279,80 @@ pub mod calls {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::SCATTER_VALUE_OUT.call((self_, dim, index, value, out))
+    }
+
+    /// `aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor`
+    #[inline]
+    pub fn scatter_reduce(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE.call((self_, dim, index, src, reduce))
+    }
+
+    /// `aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter__reduce(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER__REDUCE.call((self_, dim, index, src, reduce))
+    }
+
+    /// `aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter_reduce_out(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_OUT.call((self_, dim, index, src, reduce, out))
+    }
+
+    /// `aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor`
+    #[inline]
+    pub fn scatter_value_reduce(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER_VALUE_REDUCE.call((self_, dim, index, value, reduce))
+    }
+
+    /// `aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter__value_reduce(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER__VALUE_REDUCE.call((self_, dim, index, value, reduce))
+    }
+
+    /// `aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter_value_reduce_out(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_VALUE_REDUCE_OUT.call((self_, dim, index, value, reduce, out))
     }
 
     /// `aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor`
@@ -567,6 +659,86 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::SCATTER_VALUE_OUT.redispatch(keyset, (self_, dim, index, value, out))
+    }
+
+    /// `aten::scatter.reduce`
+    #[inline]
+    pub fn scatter_reduce(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE.redispatch(keyset, (self_, dim, index, src, reduce))
+    }
+
+    /// `aten::scatter_.reduce`
+    #[inline]
+    pub fn scatter__reduce(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER__REDUCE.redispatch(keyset, (self_, dim, index, src, reduce))
+    }
+
+    /// `aten::scatter.reduce_out`
+    #[inline]
+    pub fn scatter_reduce_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_OUT.redispatch(keyset, (self_, dim, index, src, reduce, out))
+    }
+
+    /// `aten::scatter.value_reduce`
+    #[inline]
+    pub fn scatter_value_reduce(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER_VALUE_REDUCE.redispatch(keyset, (self_, dim, index, value, reduce))
+    }
+
+    /// `aten::scatter_.value_reduce`
+    #[inline]
+    pub fn scatter__value_reduce(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+    ) -> Result<Tensor> {
+        handles::SCATTER__VALUE_REDUCE.redispatch(keyset, (self_, dim, index, value, reduce))
+    }
+
+    /// `aten::scatter.value_reduce_out`
+    #[inline]
+    pub fn scatter_value_reduce_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+        reduce: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_VALUE_REDUCE_OUT.redispatch(keyset, (self_, dim, index, value, reduce, out))
     }
 
     /// `aten::scatter_add`

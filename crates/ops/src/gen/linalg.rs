@@ -52,6 +52,9 @@ pub mod handles {
     pub static MATMUL_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::matmul", "out");
     /// `aten::linear`
     pub static LINEAR: TypedOp<(Tensor, Tensor, Option<Tensor>), Tensor> = TypedOp::new("aten::linear", "");
+    /// `aten::linear.out`
+    pub static LINEAR_OUT: TypedOp<(Tensor, Tensor, Option<Tensor>, Tensor), Tensor> =
+        TypedOp::new("aten::linear", "out");
 }
 
 /// Typed calls.
@@ -210,6 +213,17 @@ pub mod calls {
     #[inline]
     pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
         handles::LINEAR.call((input, weight, bias))
+    }
+
+    /// `aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linear_out(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINEAR_OUT.call((input, weight, bias, out))
     }
 }
 
@@ -385,5 +399,17 @@ pub mod redispatch {
         bias: Option<&Tensor>,
     ) -> Result<Tensor> {
         handles::LINEAR.redispatch(keyset, (input, weight, bias))
+    }
+
+    /// `aten::linear.out`
+    #[inline]
+    pub fn linear_out(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINEAR_OUT.redispatch(keyset, (input, weight, bias, out))
     }
 }

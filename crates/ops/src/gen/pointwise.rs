@@ -370,6 +370,22 @@ pub mod handles {
     pub static ATAN2_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2_", "");
     /// `aten::atan2.out`
     pub static ATAN2_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2", "out");
+    /// `aten::hypot`
+    pub static HYPOT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::hypot", "");
+    /// `aten::hypot_`
+    pub static HYPOT_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::hypot_", "");
+    /// `aten::hypot.out`
+    pub static HYPOT_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::hypot", "out");
+    /// `aten::logaddexp`
+    pub static LOGADDEXP: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::logaddexp", "");
+    /// `aten::logaddexp.out`
+    pub static LOGADDEXP_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::logaddexp", "out");
+    /// `aten::logaddexp2`
+    pub static LOGADDEXP2: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::logaddexp2", "");
+    /// `aten::logaddexp2.out`
+    pub static LOGADDEXP2_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::logaddexp2", "out");
     /// `aten::copysign.Tensor`
     pub static COPYSIGN_TENSOR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::copysign", "Tensor");
     /// `aten::copysign_.Tensor`
@@ -461,6 +477,60 @@ pub mod handles {
     pub static __XOR___TENSOR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::__xor__", "Tensor");
     /// `aten::__xor__.Scalar`
     pub static __XOR___SCALAR: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::__xor__", "Scalar");
+    /// `aten::bitwise_left_shift.Tensor`
+    pub static BITWISE_LEFT_SHIFT_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift", "Tensor");
+    /// `aten::bitwise_left_shift_.Tensor`
+    pub static BITWISE_LEFT_SHIFT__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift_", "Tensor");
+    /// `aten::bitwise_left_shift.Tensor_out`
+    pub static BITWISE_LEFT_SHIFT_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift", "Tensor_out");
+    /// `aten::bitwise_left_shift.Tensor_Scalar`
+    pub static BITWISE_LEFT_SHIFT_TENSOR_SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift", "Tensor_Scalar");
+    /// `aten::bitwise_left_shift_.Tensor_Scalar`
+    pub static BITWISE_LEFT_SHIFT__TENSOR_SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift_", "Tensor_Scalar");
+    /// `aten::bitwise_left_shift.Tensor_Scalar_out`
+    pub static BITWISE_LEFT_SHIFT_TENSOR_SCALAR_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift", "Tensor_Scalar_out");
+    /// `aten::bitwise_left_shift.Scalar_Tensor`
+    pub static BITWISE_LEFT_SHIFT_SCALAR_TENSOR: TypedOp<(Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_left_shift", "Scalar_Tensor");
+    /// `aten::__lshift__.Tensor`
+    pub static __LSHIFT___TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::__lshift__", "Tensor");
+    /// `aten::__lshift__.Scalar`
+    pub static __LSHIFT___SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::__lshift__", "Scalar");
+    /// `aten::bitwise_right_shift.Tensor`
+    pub static BITWISE_RIGHT_SHIFT_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift", "Tensor");
+    /// `aten::bitwise_right_shift_.Tensor`
+    pub static BITWISE_RIGHT_SHIFT__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift_", "Tensor");
+    /// `aten::bitwise_right_shift.Tensor_out`
+    pub static BITWISE_RIGHT_SHIFT_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift", "Tensor_out");
+    /// `aten::bitwise_right_shift.Tensor_Scalar`
+    pub static BITWISE_RIGHT_SHIFT_TENSOR_SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift", "Tensor_Scalar");
+    /// `aten::bitwise_right_shift_.Tensor_Scalar`
+    pub static BITWISE_RIGHT_SHIFT__TENSOR_SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift_", "Tensor_Scalar");
+    /// `aten::bitwise_right_shift.Tensor_Scalar_out`
+    pub static BITWISE_RIGHT_SHIFT_TENSOR_SCALAR_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift", "Tensor_Scalar_out");
+    /// `aten::bitwise_right_shift.Scalar_Tensor`
+    pub static BITWISE_RIGHT_SHIFT_SCALAR_TENSOR: TypedOp<(Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::bitwise_right_shift", "Scalar_Tensor");
+    /// `aten::__rshift__.Tensor`
+    pub static __RSHIFT___TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::__rshift__", "Tensor");
+    /// `aten::__rshift__.Scalar`
+    pub static __RSHIFT___SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::__rshift__", "Scalar");
     /// `aten::logical_and`
     pub static LOGICAL_AND: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::logical_and", "");
     /// `aten::logical_and_`
@@ -1698,6 +1768,48 @@ pub mod calls {
         handles::ATAN2_OUT.call((self_, other, out))
     }
 
+    /// `aten::hypot(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn hypot(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::HYPOT.call((self_, other))
+    }
+
+    /// `aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn hypot_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::HYPOT_.call((self_, other))
+    }
+
+    /// `aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hypot_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HYPOT_OUT.call((self_, other, out))
+    }
+
+    /// `aten::logaddexp(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn logaddexp(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP.call((self_, other))
+    }
+
+    /// `aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn logaddexp_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP_OUT.call((self_, other, out))
+    }
+
+    /// `aten::logaddexp2(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn logaddexp2(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP2.call((self_, other))
+    }
+
+    /// `aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn logaddexp2_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP2_OUT.call((self_, other, out))
+    }
+
     /// `aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor`
     #[inline]
     pub fn copysign_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -1894,6 +2006,122 @@ pub mod calls {
     #[inline]
     pub fn __xor___scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
         handles::__XOR___SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn bitwise_left_shift_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR.call((self_, other))
+    }
+
+    /// `aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_left_shift__tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT__TENSOR.call((self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_left_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_left_shift__tensor_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT__TENSOR_SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_scalar_out(
+        self_: &Tensor,
+        other: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn bitwise_left_shift_scalar_tensor(self_: &Scalar, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_SCALAR_TENSOR.call((self_, other))
+    }
+
+    /// `aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn __lshift___tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::__LSHIFT___TENSOR.call((self_, other))
+    }
+
+    /// `aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor`
+    #[inline]
+    pub fn __lshift___scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::__LSHIFT___SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn bitwise_right_shift_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR.call((self_, other))
+    }
+
+    /// `aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_right_shift__tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT__TENSOR.call((self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_right_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_right_shift__tensor_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT__TENSOR_SCALAR.call((self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_scalar_out(
+        self_: &Tensor,
+        other: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn bitwise_right_shift_scalar_tensor(self_: &Scalar, other: &Tensor) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_SCALAR_TENSOR.call((self_, other))
+    }
+
+    /// `aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn __rshift___tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::__RSHIFT___TENSOR.call((self_, other))
+    }
+
+    /// `aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor`
+    #[inline]
+    pub fn __rshift___scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::__RSHIFT___SCALAR.call((self_, other))
     }
 
     /// `aten::logical_and(Tensor self, Tensor other) -> Tensor`
@@ -3681,6 +3909,58 @@ pub mod redispatch {
         handles::ATAN2_OUT.redispatch(keyset, (self_, other, out))
     }
 
+    /// `aten::hypot`
+    #[inline]
+    pub fn hypot(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::HYPOT.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::hypot_`
+    #[inline]
+    pub fn hypot_(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::HYPOT_.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::hypot.out`
+    #[inline]
+    pub fn hypot_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HYPOT_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::logaddexp`
+    #[inline]
+    pub fn logaddexp(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::logaddexp.out`
+    #[inline]
+    pub fn logaddexp_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOGADDEXP_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::logaddexp2`
+    #[inline]
+    pub fn logaddexp2(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LOGADDEXP2.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::logaddexp2.out`
+    #[inline]
+    pub fn logaddexp2_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOGADDEXP2_OUT.redispatch(keyset, (self_, other, out))
+    }
+
     /// `aten::copysign.Tensor`
     #[inline]
     pub fn copysign_tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -3929,6 +4209,174 @@ pub mod redispatch {
     #[inline]
     pub fn __xor___scalar(keyset: DispatchKeySet, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
         handles::__XOR___SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor`
+    #[inline]
+    pub fn bitwise_left_shift_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_left_shift_.Tensor`
+    #[inline]
+    pub fn bitwise_left_shift__tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT__TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_out`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_Scalar`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_left_shift_.Tensor_Scalar`
+    #[inline]
+    pub fn bitwise_left_shift__tensor_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT__TENSOR_SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_left_shift.Tensor_Scalar_out`
+    #[inline]
+    pub fn bitwise_left_shift_tensor_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::bitwise_left_shift.Scalar_Tensor`
+    #[inline]
+    pub fn bitwise_left_shift_scalar_tensor(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_LEFT_SHIFT_SCALAR_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::__lshift__.Tensor`
+    #[inline]
+    pub fn __lshift___tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::__LSHIFT___TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::__lshift__.Scalar`
+    #[inline]
+    pub fn __lshift___scalar(keyset: DispatchKeySet, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::__LSHIFT___SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor`
+    #[inline]
+    pub fn bitwise_right_shift_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_right_shift_.Tensor`
+    #[inline]
+    pub fn bitwise_right_shift__tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT__TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_out`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_Scalar`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_right_shift_.Tensor_Scalar`
+    #[inline]
+    pub fn bitwise_right_shift__tensor_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT__TENSOR_SCALAR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::bitwise_right_shift.Tensor_Scalar_out`
+    #[inline]
+    pub fn bitwise_right_shift_tensor_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::bitwise_right_shift.Scalar_Tensor`
+    #[inline]
+    pub fn bitwise_right_shift_scalar_tensor(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        other: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BITWISE_RIGHT_SHIFT_SCALAR_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::__rshift__.Tensor`
+    #[inline]
+    pub fn __rshift___tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::__RSHIFT___TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::__rshift__.Scalar`
+    #[inline]
+    pub fn __rshift___scalar(keyset: DispatchKeySet, self_: &Tensor, other: &Scalar) -> Result<Tensor> {
+        handles::__RSHIFT___SCALAR.redispatch(keyset, (self_, other))
     }
 
     /// `aten::logical_and`

@@ -239,7 +239,7 @@ pub fn index_put_meta<I: SizeInt>(
         values.dtype().short_name()
     );
     check!(
-        self_.device() == values.device(),
+        self_.device() == values.device() || self_.is_meta(),
         "Expected all tensors to be on the same device, but got values on {} and self on {} (index_put_)",
         values.device(),
         self_.device()
@@ -456,6 +456,37 @@ pub fn scatter_value_meta<I: SizeInt>(
     scatter_checks::<I>("scatter", outs, self_, dim, index, None)
 }
 
+/// `scatter` of a tensor that is combined with what is there.
+pub fn scatter_reduced_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+) -> Result<()> {
+    check_scatter_reduce(reduce)?;
+    scatter_checks::<I>("scatter", outs, self_, dim, index, Some(src))
+}
+
+/// `scatter` of a number that is combined with what is there.
+pub fn scatter_value_reduced_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    _value: &Scalar,
+    reduce: &str,
+) -> Result<()> {
+    check_scatter_reduce(reduce)?;
+    scatter_checks::<I>("scatter", outs, self_, dim, index, None)
+}
+
+fn check_scatter_reduce(reduce: &str) -> Result<()> {
+    check!(matches!(reduce, "add" | "multiply"), "reduce argument must be either add or multiply.");
+    Ok(())
+}
+
 /// `scatter_add`
 pub fn scatter_add_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
@@ -482,6 +513,7 @@ pub fn masked_fill_meta(
     TensorIteratorConfig::new()
         .op_name("masked_fill_")
         .check_all_same_dtype(false)
+        .check_all_same_device(!self_.is_meta())
         .resize_outputs(false)
         .check_mem_overlap(false)
         .add_output(self_)

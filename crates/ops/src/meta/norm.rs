@@ -3,7 +3,7 @@
 use c10::{check, Result, ScalarType, SizeInt, SymInt, Tensor, TensorOptions};
 use iter::StructuredOutputs;
 
-/// The dtype in which a normalization keeps its statistics.
+/// The dtype in which a normalization computes its statistics.
 pub fn statistics_dtype(dtype: ScalarType) -> ScalarType {
     if dtype.is_reduced_floating_point() {
         ScalarType::Float
@@ -22,6 +22,32 @@ fn check_parameter<I: SizeInt>(name: &str, parameter: Option<&Tensor>, shape: &[
         );
     }
     Ok(())
+}
+
+/// Whether the parameters are of another dtype than the input: halves may be normalized with float32 parameters.
+fn has_mixed_parameters(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<bool> {
+    let given = || weight.into_iter().chain(bias);
+    let Some(first) = given().next() else { return Ok(false) };
+    if first.dtype() == input.dtype() {
+        for parameter in given() {
+            check!(
+                parameter.dtype() == input.dtype(),
+                "expected scalar type {} but found {}",
+                input.dtype(),
+                parameter.dtype()
+            );
+        }
+        return Ok(false);
+    }
+    check!(
+        given().all(|parameter| parameter.dtype() == ScalarType::Float),
+        "mixed dtype (CPU): expect parameter to have scalar type of Float"
+    );
+    check!(
+        input.dtype().is_reduced_floating_point(),
+        "mixed dtype (CPU): all inputs must share same datatype."
+    );
+    Ok(true)
 }
 
 /// `native_layer_norm`: the result, and the mean and reciprocal deviation of each row.
@@ -52,7 +78,11 @@ pub fn native_layer_norm_meta<I: SizeInt>(
     let mut statistics = I::to_vector(&sizes[..leading.unwrap_or(0)]);
     statistics.extend(shape.iter().map(|_| I::ONE));
     let options = TensorOptions::new().device(input.device());
-    let dtype = statistics_dtype(input.dtype());
+    let mut dtype = statistics_dtype(input.dtype());
+    // The CPU keeps the statistics of halves in float32 for float32 parameters only; other devices always do.
+    if input.is_cpu() && !has_mixed_parameters(input, weight, bias)? {
+        dtype = input.dtype();
+    }
     outs.set_output_contiguous(0, &sizes, options.dtype(input.dtype()))?;
     outs.set_output_contiguous(1, &statistics, options.dtype(dtype))?;
     outs.set_output_contiguous(2, &statistics, options.dtype(dtype))

@@ -1,5 +1,6 @@
 //! A new tensor with a copy of Python data.
 
+use ::ops::at;
 use c10::{Complex, Device, DeviceType, Element, ElementKind, Scalar, ScalarType, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -20,7 +21,7 @@ pub(crate) fn new_tensor(
 ) -> Res<Tensor> {
     let device = device.or_else(c10::get_default_device);
     if let Some(tensor) = tensor::get(data) {
-        let detached = ::ops::at::detach(tensor)?;
+        let detached = at::detach(tensor)?;
         return to(py, &detached, Target { dtype, device, copy: true, ..Target::default() });
     }
     if numpy::is_array(data) {
@@ -62,6 +63,12 @@ fn fill(data: &Bound<'_, PyAny>, tensor: &Tensor, sizes: &[i64]) -> Res<()> {
         ScalarType::ComplexHalf => store_rows::<Complex<c10::Half>>,
         ScalarType::ComplexFloat => store_rows::<Complex<f32>>,
         ScalarType::ComplexDouble => store_rows::<Complex<f64>>,
+        dtype if dtype.is_float8() => {
+            let wide = c10::empty_cpu(sizes, ScalarType::Float)?;
+            fill(data, &wide, sizes)?;
+            at::copy_(tensor, &wide, false)?;
+            return Ok(());
+        }
         other => {
             let text = format!(
                 "tensor(): making a tensor of dtype torch.{} from Python numbers is not implemented",

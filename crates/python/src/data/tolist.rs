@@ -9,7 +9,7 @@ use crate::convert::scalar;
 use crate::raw::{owned, Raised, Res};
 use crate::tensor::{self, to, Target};
 
-/// The tensor on the host, with nothing pending on its elements.
+/// The tensor on the host, with nothing pending on its elements, which Python has a number for.
 pub(super) fn plain(py: Python<'_>, tensor: &Tensor) -> Res<Tensor> {
     let mut result = tensor.clone();
     if !result.is_cpu() {
@@ -25,6 +25,9 @@ pub(super) fn plain(py: Python<'_>, tensor: &Tensor) -> Res<Tensor> {
     }
     if result.is_neg() {
         result = at::resolve_neg(&result)?;
+    }
+    if result.dtype().is_float8() {
+        result = at::to_dtype(&result, ScalarType::Float, false, false, None)?;
     }
     Ok(result)
 }

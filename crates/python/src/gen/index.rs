@@ -205,6 +205,18 @@ pub(super) static BINDINGS: &[Binding] = &[
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
+            Overload {
+                op: Some("aten::scatter.reduce"),
+                out: Some("aten::scatter.reduce_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::scatter.value_reduce"),
+                out: Some("aten::scatter.value_reduce_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
         ],
         return_fields: &[],
         takes_requires_grad: false,
@@ -223,6 +235,18 @@ pub(super) static BINDINGS: &[Binding] = &[
             },
             Overload {
                 op: Some("aten::scatter_.value"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::scatter_.reduce"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::scatter_.value_reduce"),
                 out: None,
                 namespaces: Namespaces::METHOD,
                 self_arg: Some(0),

@@ -94,7 +94,7 @@ pub(super) static BINDINGS: &[Binding] = &[
         namespaces: Namespaces::NN,
         overloads: &[Overload {
             op: Some("aten::linear"),
-            out: None,
+            out: Some("aten::linear.out"),
             namespaces: Namespaces::NN,
             self_arg: None,
         }],

@@ -28,6 +28,28 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: true,
     },
     Binding {
+        name: "__lshift__",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::__lshift__.Tensor"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::__lshift__.Scalar"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: true,
+    },
+    Binding {
         name: "__or__",
         namespaces: Namespaces::METHOD,
         overloads: &[
@@ -39,6 +61,28 @@ pub(super) static BINDINGS: &[Binding] = &[
             },
             Overload {
                 op: Some("aten::__or__.Scalar"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: true,
+    },
+    Binding {
+        name: "__rshift__",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::__rshift__.Tensor"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::__rshift__.Scalar"),
                 out: None,
                 namespaces: Namespaces::METHOD,
                 self_arg: Some(0),
@@ -290,6 +334,56 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "bitwise_left_shift",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::bitwise_left_shift.Tensor"),
+                out: Some("aten::bitwise_left_shift.Tensor_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::bitwise_left_shift.Scalar_Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::bitwise_left_shift.Tensor_Scalar"),
+                out: Some("aten::bitwise_left_shift.Tensor_Scalar_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "bitwise_left_shift_",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::bitwise_left_shift_.Tensor"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::bitwise_left_shift_.Tensor_Scalar"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "bitwise_not",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {
@@ -357,6 +451,56 @@ pub(super) static BINDINGS: &[Binding] = &[
             },
             Overload {
                 op: Some("aten::bitwise_or_.Scalar"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "bitwise_right_shift",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::bitwise_right_shift.Tensor"),
+                out: Some("aten::bitwise_right_shift.Tensor_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::bitwise_right_shift.Scalar_Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::bitwise_right_shift.Tensor_Scalar"),
+                out: Some("aten::bitwise_right_shift.Tensor_Scalar_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "bitwise_right_shift_",
+        namespaces: Namespaces::METHOD,
+        overloads: &[
+            Overload {
+                op: Some("aten::bitwise_right_shift_.Tensor"),
+                out: None,
+                namespaces: Namespaces::METHOD,
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::bitwise_right_shift_.Tensor_Scalar"),
                 out: None,
                 namespaces: Namespaces::METHOD,
                 self_arg: Some(0),
@@ -1098,6 +1242,34 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "hypot",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::hypot"),
+            out: Some("aten::hypot.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "hypot_",
+        namespaces: Namespaces::METHOD,
+        overloads: &[Overload {
+            op: Some("aten::hypot_"),
+            out: None,
+            namespaces: Namespaces::METHOD,
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "isclose",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {
@@ -1289,6 +1461,34 @@ pub(super) static BINDINGS: &[Binding] = &[
         overloads: &[Overload {
             op: Some("aten::log_"),
             out: None,
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "logaddexp",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::logaddexp"),
+            out: Some("aten::logaddexp.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "logaddexp2",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::logaddexp2"),
+            out: Some("aten::logaddexp2.out"),
             namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
             self_arg: Some(0),
         }],

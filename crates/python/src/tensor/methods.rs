@@ -78,7 +78,7 @@ metadata_method!(is_neg, "is_neg", |_py, t| bool_ref(t.is_neg()));
 metadata_method!(is_inference, "is_inference", |_py, t| bool_ref(t.is_inference()));
 metadata_method!(is_view, "_is_view", |_py, t| bool_ref(variable::is_view(t)));
 metadata_method!(has_names, "has_names", |_py, _t| bool_ref(false));
-metadata_method!(is_pinned, "is_pinned", |_py, t| {
+metadata_method!(is_pinned, "_is_pinned", |_py, t| {
     bool_ref(t.is_cpu() && t.has_storage() && c10::is_pinned_ptr(t.const_data_ptr()))
 });
 metadata_method!(is_zerotensor, "_is_zerotensor", |_py, t| bool_ref(t.is_zerotensor()));
@@ -257,7 +257,7 @@ pub(super) fn table() -> Vec<ffi::PyMethodDef> {
         method_noargs(c"is_inference", is_inference),
         method_noargs(c"_is_view", is_view),
         method_noargs(c"has_names", has_names),
-        method_noargs(c"is_pinned", is_pinned),
+        method_noargs(c"_is_pinned", is_pinned),
         method_noargs(c"_is_zerotensor", is_zerotensor),
         method_noargs(c"item", item),
         method_noargs(c"tolist", tolist),

@@ -13,6 +13,7 @@ use crate::raw::Res;
 pub(crate) fn item(tensor: &Tensor) -> Res<Scalar> {
     // The usual case needs no dispatch: a plain tensor on the host, and no mode that wants to see the value leave.
     if tensor.is_cpu()
+        && !tensor.dtype().is_float8()
         && !dispatch_modes_active()
         && !tensor.key_set().has(DispatchKey::Python)
         && !tensor.is_conj()

@@ -60,20 +60,13 @@ class HookedCalls:
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # As `_call_impl`, without the second call that asking for it would be.
-        if self._hooked:
-            return self._call_impl(*args, **kwargs)
-        return self.forward(*args, **kwargs)
-
     def _wrapped_call_impl(self, *args: Any, **kwargs: Any) -> Any:
         return self._call_impl(*args, **kwargs)
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls._call_impl is not HookedCalls._call_impl and cls.__call__ is HookedCalls.__call__:
-            # A class that overrides how its modules are called.
-            cls.__call__ = HookedCalls._wrapped_call_impl  # type: ignore[method-assign]
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            """Call ``_call_impl``."""
 
     def _call_with_hooks(self, args: Any, kwargs: dict[str, Any]) -> Any:
         if not (
@@ -271,6 +264,11 @@ class HookedCalls:
         if always_call:
             self._forward_hooks_always_called[handle.id] = True
         return handle
+
+
+# `__call__` is `self._call_impl(*args, **kwargs)`, which a class, a patch of a class or an instance may have replaced;
+# if none has and there are no hooks it calls `forward` straight away.
+torch._C._bind_module_call(HookedCalls)
 
 
 def _warn_of_missing_grads(inputs: Any, result: Any, node: Any) -> None:

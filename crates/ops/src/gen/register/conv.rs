@@ -16,14 +16,14 @@ use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor", &[]),
-("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor", &[]),
-("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding=\"valid\", SymInt[2] dilation=1, SymInt groups=1) -> Tensor", &[]),
-("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", &[]),
-("aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", &[]),
-("aten::_conv_forward(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &[]),
-("aten::_conv_input_backward(Tensor grad_output, Tensor weight, SymInt[] input_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &[]),
-("aten::_conv_weight_backward(Tensor grad_output, Tensor input, SymInt[] weight_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &[]),
+("aten::conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, str padding=\"valid\", SymInt[2] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::_conv_forward(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_conv_input_backward(Tensor grad_output, Tensor weight, SymInt[] input_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_conv_weight_backward(Tensor grad_output, Tensor input, SymInt[] weight_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
 ];
 
 static CONV_FORWARD_KERNEL: DispatchStub<

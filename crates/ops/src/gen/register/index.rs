@@ -17,37 +17,43 @@ use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", &[]),
-("aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", &[]),
-("aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)", &[]),
-("aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)", &[]),
-("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", &[]),
-("aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::index_add.out(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", &[]),
-("aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &[]),
-("aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &[]),
-("aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &[]),
-("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &[]),
-("aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &[]),
-("aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &[]),
-("aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)", &[]),
-("aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)", &[]),
-("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", &[]),
-("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", &[]),
-("aten::masked_select(Tensor self, Tensor mask) -> Tensor", &["dynamic_output_shape"]),
-("aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape"]),
-("aten::nonzero(Tensor self) -> Tensor", &["dynamic_output_shape"]),
-("aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape"]),
-("aten::nonzero_numpy(Tensor self) -> Tensor[]", &[]),
-("aten::where(Tensor condition) -> Tensor[]", &[]),
+("aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor", &["core", "dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::index.Tensor_out(Tensor self, Tensor?[] indices, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::_index_put_impl_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_select(Tensor self, int dim, Tensor index) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::index_select.out(Tensor self, int dim, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_add_(Tensor(a!) self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_add.out(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::gather.out(Tensor self, int dim, Tensor index, *, bool sparse_grad=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_.src(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.src_out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_.value(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.value_out(Tensor self, int dim, Tensor index, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor", &["pt2_compliant_tag"]),
+("aten::scatter_.reduce(Tensor(a!) self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.reduce_out(Tensor self, int dim, Tensor index, Tensor src, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor", &["pt2_compliant_tag"]),
+("aten::scatter_.value_reduce(Tensor(a!) self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter.value_reduce_out(Tensor self, int dim, Tensor index, Scalar value, *, str reduce, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_add_(Tensor(a!) self, int dim, Tensor index, Tensor src) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter_add.out(Tensor self, int dim, Tensor index, Tensor src, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::masked_fill_.Scalar(Tensor(a!) self, Tensor mask, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::masked_fill_.Tensor(Tensor(a!) self, Tensor mask, Tensor value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor", &["pt2_compliant_tag"]),
+("aten::masked_select(Tensor self, Tensor mask) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::masked_select.out(Tensor self, Tensor mask, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape", "out", "pt2_compliant_tag"]),
+("aten::nonzero(Tensor self) -> Tensor", &["core", "dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape", "out", "pt2_compliant_tag"]),
+("aten::nonzero_numpy(Tensor self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::where(Tensor condition) -> Tensor[]", &["pt2_compliant_tag"]),
 ];
 
 static INDEX_KERNEL: DispatchStub<fn(&iter::IndexPlan, &[Tensor]) -> Result<()>> =
@@ -64,6 +70,10 @@ static SCATTER_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> Resu
     DispatchStub::new("scatter_kernel");
 static SCATTER_VALUE_KERNEL: DispatchStub<fn(i64, &Tensor, &Scalar, &[Tensor]) -> Result<()>> =
     DispatchStub::new("scatter_value_kernel");
+static SCATTER_REDUCED_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &str, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("scatter_reduced_kernel");
+static SCATTER_VALUE_REDUCED_KERNEL: DispatchStub<fn(i64, &Tensor, &Scalar, &str, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("scatter_value_reduced_kernel");
 static SCATTER_ADD_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("scatter_add_kernel");
 static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
@@ -200,6 +210,45 @@ fn scatter_value_run(
     outs.finish()
 }
 
+fn scatter_reduce_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+) -> Result<()> {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_reduced_meta(outs, self_, dim, index, src, reduce))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index), ("src", &src)])?
+    {
+        structured::init_from(self_, outs)?;
+        SCATTER_REDUCED_KERNEL.get(key)?(dim, index, src, reduce, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
+    }
+    outs.finish()
+}
+
+fn scatter_value_reduce_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    value: &Scalar,
+    reduce: &str,
+) -> Result<()> {
+    with_sizes!([outs, self_, index, value] meta::index::scatter_value_reduced_meta(outs, self_, dim, index, value, reduce))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "scatter", &[("self", &self_), ("index", &index)])?
+    {
+        structured::init_from(self_, outs)?;
+        SCATTER_VALUE_REDUCED_KERNEL.get(key)?(dim, index, value, reduce, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter"))?;
+    }
+    outs.finish()
+}
+
 fn scatter_add_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -247,7 +296,9 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("nonzero_kernel").missing(key, &NONZERO_KERNEL));
     missing.extend(Serves::dense("scatter_add_kernel").missing(key, &SCATTER_ADD_KERNEL));
     missing.extend(Serves::dense("scatter_kernel").missing(key, &SCATTER_KERNEL));
+    missing.extend(Serves::dense("scatter_reduced_kernel").missing(key, &SCATTER_REDUCED_KERNEL));
     missing.extend(Serves::dense("scatter_value_kernel").missing(key, &SCATTER_VALUE_KERNEL));
+    missing.extend(Serves::dense("scatter_value_reduced_kernel").missing(key, &SCATTER_VALUE_REDUCED_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -313,7 +364,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index_select",
         &handles::INDEX_SELECT,
-        Serves::dense("index_select_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("index_select_kernel") },
         |keyset, (self_, dim, index)| {
             let mut outs = StructuredOutputs::functional(1);
             index_select_run(keyset, &mut outs, self_, dim, index)?;
@@ -323,7 +374,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "index_select.out",
         &handles::INDEX_SELECT_OUT,
-        Serves::dense("index_select_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("index_select_kernel") },
         |keyset, (self_, dim, index, out)| {
             operands::overlaps(
                 &[out],
@@ -381,7 +432,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gather",
         &handles::GATHER,
-        Serves::dense("gather_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("gather_kernel") },
         |keyset, (self_, dim, index, sparse_grad)| {
             let mut outs = StructuredOutputs::functional(1);
             gather_run(keyset, &mut outs, self_, dim, index, sparse_grad)?;
@@ -391,7 +442,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "gather.out",
         &handles::GATHER_OUT,
-        Serves::dense("gather_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("gather_kernel") },
         |keyset, (self_, dim, index, sparse_grad, out)| {
             operands::overlaps(
                 &[out],
@@ -407,7 +458,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.src",
         &handles::SCATTER_SRC,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_src_run(keyset, &mut outs, self_, dim, index, src)?;
@@ -417,7 +468,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.src",
         &handles::SCATTER__SRC,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
@@ -433,7 +484,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.src_out",
         &handles::SCATTER_SRC_OUT,
-        Serves::dense("scatter_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_kernel") },
         |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],
@@ -449,7 +500,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value",
         &handles::SCATTER_VALUE,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_value_run(keyset, &mut outs, self_, dim, index, value)?;
@@ -459,7 +510,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_.value",
         &handles::SCATTER__VALUE,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value)| {
             operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::inplace(self_);
@@ -470,7 +521,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter.value_out",
         &handles::SCATTER_VALUE_OUT,
-        Serves::dense("scatter_value_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_kernel") },
         |keyset, (self_, dim, index, value, out)| {
             operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
             let mut outs = StructuredOutputs::out(&[out]);
@@ -479,9 +530,83 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.structured(
+        "scatter.reduce",
+        &handles::SCATTER_REDUCE,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
+        |keyset, (self_, dim, index, src, reduce)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "scatter_.reduce",
+        &handles::SCATTER__REDUCE,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
+        |keyset, (self_, dim, index, src, reduce)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::inplace(self_);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.reduce_out",
+        &handles::SCATTER_REDUCE_OUT,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduced_kernel") },
+        |keyset, (self_, dim, index, src, reduce, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            scatter_reduce_run(keyset, &mut outs, self_, dim, index, src, reduce)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.value_reduce",
+        &handles::SCATTER_VALUE_REDUCE,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
+        |keyset, (self_, dim, index, value, reduce)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "scatter_.value_reduce",
+        &handles::SCATTER__VALUE_REDUCE,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
+        |keyset, (self_, dim, index, value, reduce)| {
+            operands::overlaps(&[self_], "scatter_", operands::Overlap::Refuse, &[("index", &index)])?;
+            let mut outs = StructuredOutputs::inplace(self_);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter.value_reduce_out",
+        &handles::SCATTER_VALUE_REDUCE_OUT,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_value_reduced_kernel") },
+        |keyset, (self_, dim, index, value, reduce, out)| {
+            operands::overlaps(&[out], "scatter", operands::Overlap::Refuse, &[("index", &index)])?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            scatter_value_reduce_run(keyset, &mut outs, self_, dim, index, value, reduce)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
         "scatter_add",
         &handles::SCATTER_ADD,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src)| {
             let mut outs = StructuredOutputs::functional(1);
             scatter_add_run(keyset, &mut outs, self_, dim, index, src)?;
@@ -491,7 +616,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_add_",
         &handles::SCATTER_ADD_,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src)| {
             operands::overlaps(
                 &[self_],
@@ -507,7 +632,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "scatter_add.out",
         &handles::SCATTER_ADD_OUT,
-        Serves::dense("scatter_add_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_add_kernel") },
         |keyset, (self_, dim, index, src, out)| {
             operands::overlaps(
                 &[out],

@@ -17,25 +17,26 @@ use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::mm(Tensor self, Tensor mat2) -> Tensor", &[]),
-("aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &[]),
-("aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bmm(Tensor self, Tensor mat2) -> Tensor", &[]),
-("aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &[]),
-("aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::baddbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::mv(Tensor self, Tensor vec) -> Tensor", &[]),
-("aten::mv.out(Tensor self, Tensor vec, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::dot(Tensor self, Tensor tensor) -> Tensor", &[]),
-("aten::dot.out(Tensor self, Tensor tensor, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::outer(Tensor self, Tensor vec2) -> Tensor", &[]),
-("aten::outer.out(Tensor self, Tensor vec2, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::matmul(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", &[]),
+("aten::mm(Tensor self, Tensor mat2) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::addmm_(Tensor(a!) self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::bmm(Tensor self, Tensor mat2) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::bmm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::baddbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::baddbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::mv(Tensor self, Tensor vec) -> Tensor", &["pt2_compliant_tag"]),
+("aten::mv.out(Tensor self, Tensor vec, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::dot(Tensor self, Tensor tensor) -> Tensor", &["pt2_compliant_tag"]),
+("aten::dot.out(Tensor self, Tensor tensor, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::outer(Tensor self, Tensor vec2) -> Tensor", &["pt2_compliant_tag"]),
+("aten::outer.out(Tensor self, Tensor vec2, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::matmul(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static MM_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
@@ -137,15 +138,20 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
-    registrar.structured("mm", &handles::MM, Serves::dense("mm_kernel"), |keyset, (self_, mat2)| {
-        let mut outs = StructuredOutputs::functional(1);
-        mm_run(keyset, &mut outs, self_, mat2)?;
-        outs.take(0)
-    })?;
+    registrar.structured(
+        "mm",
+        &handles::MM,
+        Serves { compare_on_meta: false, ..Serves::dense("mm_kernel") },
+        |keyset, (self_, mat2)| {
+            let mut outs = StructuredOutputs::functional(1);
+            mm_run(keyset, &mut outs, self_, mat2)?;
+            outs.take(0)
+        },
+    )?;
     registrar.structured(
         "mm.out",
         &handles::MM_OUT,
-        Serves::dense("mm_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("mm_kernel") },
         |keyset, (self_, mat2, out)| {
             if operands::overlaps(
                 &[out],
@@ -163,7 +169,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addmm",
         &handles::ADDMM,
-        Serves::dense("addmm_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("addmm_kernel") },
         |keyset, (self_, mat1, mat2, beta, alpha)| {
             let mut outs = StructuredOutputs::functional(1);
             addmm_run(keyset, &mut outs, self_, mat1, mat2, beta, alpha)?;
@@ -173,7 +179,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addmm_",
         &handles::ADDMM_,
-        Serves::dense("addmm_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("addmm_kernel") },
         |keyset, (self_, mat1, mat2, beta, alpha)| {
             if operands::overlaps(
                 &[self_],
@@ -195,7 +201,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.structured(
         "addmm.out",
         &handles::ADDMM_OUT,
-        Serves::dense("addmm_kernel"),
+        Serves { compare_on_meta: false, ..Serves::dense("addmm_kernel") },
         |keyset, (self_, mat1, mat2, beta, alpha, out)| {
             if operands::overlaps(
                 &[out],
@@ -332,6 +338,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     })?;
     registrar.implement_transparent("linear", &handles::LINEAR, IMPLICIT, |_, (input, weight, bias)| {
         composite::linalg::linear(input, weight, bias)
+    })?;
+    registrar.implement("linear.out", &handles::LINEAR_OUT, EXPLICIT, |_, (input, weight, bias, out)| {
+        structured::write_out("linear", out, &composite::linalg::linear(input, weight, bias)?)
     })?;
     Ok(())
 }

@@ -15,297 +15,322 @@ use crate::structured;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::abs(Tensor self) -> Tensor", &[]),
-("aten::abs_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::absolute(Tensor self) -> Tensor", &[]),
-("aten::absolute_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::absolute.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::neg(Tensor self) -> Tensor", &[]),
-("aten::neg_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::negative(Tensor self) -> Tensor", &[]),
-("aten::negative_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::negative.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::positive(Tensor(a) self) -> Tensor(a)", &[]),
-("aten::exp(Tensor self) -> Tensor", &[]),
-("aten::exp_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::expm1(Tensor self) -> Tensor", &[]),
-("aten::expm1_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::log(Tensor self) -> Tensor", &[]),
-("aten::log_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::log1p(Tensor self) -> Tensor", &[]),
-("aten::log1p_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sqrt(Tensor self) -> Tensor", &[]),
-("aten::sqrt_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::rsqrt(Tensor self) -> Tensor", &[]),
-("aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::rsqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sin(Tensor self) -> Tensor", &[]),
-("aten::sin_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::cos(Tensor self) -> Tensor", &[]),
-("aten::cos_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::cos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::tanh(Tensor self) -> Tensor", &[]),
-("aten::tanh_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sigmoid(Tensor self) -> Tensor", &[]),
-("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::relu(Tensor self) -> Tensor", &[]),
-("aten::relu_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::reciprocal(Tensor self) -> Tensor", &[]),
-("aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::reciprocal.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::square(Tensor self) -> Tensor", &[]),
-("aten::square_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::square.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::floor(Tensor self) -> Tensor", &[]),
-("aten::floor_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::ceil(Tensor self) -> Tensor", &[]),
-("aten::ceil_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::trunc(Tensor self) -> Tensor", &[]),
-("aten::trunc_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::trunc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::round(Tensor self) -> Tensor", &[]),
-("aten::round_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", &[]),
-("aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)", &[]),
-("aten::round.decimals_out(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sign(Tensor self) -> Tensor", &[]),
-("aten::sign_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sgn(Tensor self) -> Tensor", &[]),
-("aten::sgn_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_not(Tensor self) -> Tensor", &[]),
-("aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::logical_not(Tensor self) -> Tensor", &[]),
-("aten::logical_not_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::conj_physical(Tensor self) -> Tensor", &[]),
-("aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)", &[]),
-("aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::isnan(Tensor self) -> Tensor", &[]),
-("aten::isinf(Tensor self) -> Tensor", &[]),
-("aten::isfinite(Tensor self) -> Tensor", &[]),
-("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &[]),
-("aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &[]),
-("aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &[]),
-("aten::subtract.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::multiply.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", &[]),
-("aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)", &[]),
-("aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", &[]),
-("aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)", &[]),
-("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::true_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", &[]),
-("aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)", &[]),
-("aten::divide.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::floor_divide(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &[]),
-("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &[]),
-("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", &[]),
-("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", &[]),
-("aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", &[]),
-("aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", &[]),
-("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", &[]),
-("aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
-("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::maximum(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::minimum(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::max.other(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::min.other(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::atan2(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::bitwise_and.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
-("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::bitwise_or.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::bitwise_or_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::bitwise_or.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
-("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::bitwise_xor.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::bitwise_xor_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::bitwise_xor.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &[]),
-("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::logical_and(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::logical_or(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::logical_xor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", &[]),
-("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &[]),
-("aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", &[]),
-("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &[]),
-("aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", &[]),
-("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &[]),
-("aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)", &[]),
-("aten::addcmul.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &[]),
-("aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)", &[]),
-("aten::addcdiv.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", &[]),
-("aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)", &[]),
-("aten::lerp.Scalar_out(Tensor self, Tensor end, Scalar weight, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", &[]),
-("aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)", &[]),
-("aten::lerp.Tensor_out(Tensor self, Tensor end, Tensor weight, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", &[]),
-("aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)", &[]),
-("aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", &[]),
-("aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)", &[]),
-("aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp_min(Tensor self, Scalar min) -> Tensor", &[]),
-("aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)", &[]),
-("aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp_max(Tensor self, Scalar max) -> Tensor", &[]),
-("aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)", &[]),
-("aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", &[]),
-("aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)", &[]),
-("aten::clamp_min.Tensor_out(Tensor self, Tensor min, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", &[]),
-("aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)", &[]),
-("aten::clamp_max.Tensor_out(Tensor self, Tensor max, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", &[]),
-("aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", &[]),
-("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", &[]),
-("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", &[]),
-("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", &[]),
-("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", &[]),
-("aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &[]),
-("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", &[]),
-("aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)", &[]),
-("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", &[]),
-("aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &[]),
-("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", &[]),
-("aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &[]),
-("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", &[]),
-("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", &[]),
-("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", &[]),
-("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", &[]),
-("aten::zero_(Tensor(a!) self) -> Tensor(a!)", &[]),
+("aten::abs(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::abs_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::abs.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::absolute(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::absolute_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::absolute.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::neg(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::neg_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::neg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::negative(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::negative_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::negative.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::positive(Tensor(a) self) -> Tensor(a)", &["pointwise", "pt2_compliant_tag"]),
+("aten::exp(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::exp_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::exp.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::expm1(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::expm1_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::log_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log1p(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::log1p_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sqrt(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sqrt_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::rsqrt(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::rsqrt_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::rsqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sin(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sin_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::cos(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::cos_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::cos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::tanh(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::tanh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::tanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sigmoid(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::relu(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::relu_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::reciprocal(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::reciprocal_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::reciprocal.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::square(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::square_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::square.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::floor(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::floor_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::floor.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ceil(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::ceil_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::ceil.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::trunc(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::trunc_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::trunc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::round(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::round_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::round.decimals(Tensor self, *, int decimals) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::round_.decimals(Tensor(a!) self, *, int decimals) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::round.decimals_out(Tensor self, *, int decimals, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sign(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sign_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sign.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sgn(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::sgn_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sgn.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_not(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_not_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_not(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_not_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_not.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::conj_physical(Tensor self) -> Tensor", &["maybe_aliasing_or_mutating", "pointwise", "pt2_compliant_tag"]),
+("aten::conj_physical_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::conj_physical.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::isnan(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::isinf(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::isfinite(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::add_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sub.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::subtract.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::subtract_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::subtract.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::mul.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::mul.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::multiply.Tensor(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multiply_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::multiply.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::div.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::div.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::div.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::div_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::div.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::div_.Scalar_mode(Tensor(a!) self, Scalar other, *, str? rounding_mode) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::true_divide.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::true_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::true_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::divide.Tensor(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor", &["pt2_compliant_tag"]),
+("aten::divide_.Tensor_mode(Tensor(a!) self, Tensor other, *, str? rounding_mode) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::divide.out_mode(Tensor self, Tensor other, *, str? rounding_mode, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::floor_divide(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::floor_divide.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::floor_divide.Scalar(Tensor self, Scalar other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::floor_divide_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::pow_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::pow.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::pow.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::pow_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::pow.Scalar(Scalar self, Tensor exponent) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::pow.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::fmod.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::fmod_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::fmod.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::fmod_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::fmod.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::maximum(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::maximum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::minimum(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::minimum.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::max.other(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::max.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::min.other(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::min.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::atan2(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["core", "out", "pointwise", "pt2_compliant_tag"]),
+("aten::hypot(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::logaddexp(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::logaddexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::logaddexp2(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::logaddexp2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::copysign.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::copysign_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::copysign.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__and__.Tensor(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::__and__.Scalar(Tensor self, Scalar other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::__or__.Tensor(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::__or__.Scalar(Tensor self, Scalar other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::__xor__.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__xor__.Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__lshift__.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__lshift__.Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift_.Tensor_Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift.Tensor_Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__rshift__.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::__rshift__.Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::logical_and(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_and_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_and.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_or(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_or_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_or.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_xor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_xor_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::logical_xor.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::eq.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::eq_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::eq.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::eq.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::eq_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::eq.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ne.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::ne_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::ne.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ne.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::ne_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::ne.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::lt.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::lt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::lt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::lt.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::lt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::lt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::le.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::le_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::le.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::le.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::le_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::le.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::gt.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::gt_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::gt.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::gt.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::gt_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::gt.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ge.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::ge_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::ge.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ge.Scalar(Tensor self, Scalar other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::ge_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::ge.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::addcmul_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::addcmul.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::addcdiv_(Tensor(a!) self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::addcdiv.out(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::lerp_.Scalar(Tensor(a!) self, Tensor end, Scalar weight) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::lerp.Scalar_out(Tensor self, Tensor end, Scalar weight, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::lerp_.Tensor(Tensor(a!) self, Tensor end, Tensor weight) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::lerp.Tensor_out(Tensor self, Tensor end, Tensor weight, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min(Tensor self, Scalar min) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max(Tensor self, Scalar max) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max_(Tensor(a!) self, Scalar max) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max.out(Tensor self, Scalar max, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min.Tensor(Tensor self, Tensor min) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min_.Tensor(Tensor(a!) self, Tensor min) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_min.Tensor_out(Tensor self, Tensor min, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max.Tensor(Tensor self, Tensor max) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max_.Tensor(Tensor(a!) self, Tensor max) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clamp_max.Tensor_out(Tensor self, Tensor max, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::where.self(Tensor condition, Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::where.self_out(Tensor condition, Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::threshold_(Tensor(a!) self, Scalar threshold, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::threshold.out(Tensor self, Scalar threshold, Scalar value, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::threshold_backward.grad_input(Tensor grad_output, Tensor self, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", &["pt2_compliant_tag"]),
+("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::fill_.Tensor(Tensor(a!) self, Tensor value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::zero_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
 ];
 
 static ABS_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("abs_kernel");
@@ -354,6 +379,11 @@ static FMOD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchSt
 static MAXIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("maximum_kernel");
 static MINIMUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("minimum_kernel");
 static ATAN2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("atan2_kernel");
+static HYPOT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("hypot_kernel");
+static LOGADDEXP_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("logaddexp_kernel");
+static LOGADDEXP2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("logaddexp2_kernel");
 static COPYSIGN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("copysign_kernel");
 static BITWISE_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -362,6 +392,10 @@ static BITWISE_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_or_kernel");
 static BITWISE_XOR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_xor_kernel");
+static BITWISE_LEFT_SHIFT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("bitwise_left_shift_kernel");
+static BITWISE_RIGHT_SHIFT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("bitwise_right_shift_kernel");
 static LOGICAL_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("logical_and_kernel");
 static LOGICAL_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -752,6 +786,45 @@ fn atan2_run(
     outs.finish()
 }
 
+fn hypot_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hypot", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HYPOT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("hypot"))?;
+    }
+    outs.finish()
+}
+
+fn logaddexp_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "logaddexp", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGADDEXP_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logaddexp"))?;
+    }
+    outs.finish()
+}
+
+fn logaddexp2_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "logaddexp2", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOGADDEXP2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("logaddexp2"))?;
+    }
+    outs.finish()
+}
+
 fn copysign_tensor_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -800,6 +873,33 @@ fn bitwise_xor_tensor_run(
     let plan = meta::presets::binary_op(outs, "bitwise_xor", self_, other)?;
     if let Some(key) = structured::kernel_key(keyset) {
         BITWISE_XOR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_xor"))?;
+    }
+    outs.finish()
+}
+
+fn bitwise_left_shift_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "bitwise_left_shift", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_LEFT_SHIFT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("bitwise_left_shift"))?;
+    }
+    outs.finish()
+}
+
+fn bitwise_right_shift_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "bitwise_right_shift", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        BITWISE_RIGHT_SHIFT_KERNEL.get(key)?(&plan)
+            .map_err(structured::in_operator("bitwise_right_shift"))?;
     }
     outs.finish()
 }
@@ -1083,8 +1183,10 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("addcmul_kernel").missing(key, &ADDCMUL_KERNEL));
     missing.extend(Serves::dense("atan2_kernel").missing(key, &ATAN2_KERNEL));
     missing.extend(Serves::dense("bitwise_and_kernel").missing(key, &BITWISE_AND_KERNEL));
+    missing.extend(Serves::dense("bitwise_left_shift_kernel").missing(key, &BITWISE_LEFT_SHIFT_KERNEL));
     missing.extend(Serves::dense("bitwise_not_kernel").missing(key, &BITWISE_NOT_KERNEL));
     missing.extend(Serves::dense("bitwise_or_kernel").missing(key, &BITWISE_OR_KERNEL));
+    missing.extend(Serves::dense("bitwise_right_shift_kernel").missing(key, &BITWISE_RIGHT_SHIFT_KERNEL));
     missing.extend(Serves::dense("bitwise_xor_kernel").missing(key, &BITWISE_XOR_KERNEL));
     missing.extend(Serves::dense("ceil_kernel").missing(key, &CEIL_KERNEL));
     missing.extend(Serves::dense("clamp_kernel").missing(key, &CLAMP_KERNEL));
@@ -1102,11 +1204,14 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("fmod_kernel").missing(key, &FMOD_KERNEL));
     missing.extend(Serves::dense("ge_kernel").missing(key, &GE_KERNEL));
     missing.extend(Serves::dense("gt_kernel").missing(key, &GT_KERNEL));
+    missing.extend(Serves::dense("hypot_kernel").missing(key, &HYPOT_KERNEL));
     missing.extend(Serves::dense("le_kernel").missing(key, &LE_KERNEL));
     missing.extend(Serves::dense("lerp_scalar_kernel").missing(key, &LERP_SCALAR_KERNEL));
     missing.extend(Serves::dense("lerp_tensor_kernel").missing(key, &LERP_TENSOR_KERNEL));
     missing.extend(Serves::dense("log1p_kernel").missing(key, &LOG1P_KERNEL));
     missing.extend(Serves::dense("log_kernel").missing(key, &LOG_KERNEL));
+    missing.extend(Serves::dense("logaddexp2_kernel").missing(key, &LOGADDEXP2_KERNEL));
+    missing.extend(Serves::dense("logaddexp_kernel").missing(key, &LOGADDEXP_KERNEL));
     missing.extend(Serves::dense("logical_and_kernel").missing(key, &LOGICAL_AND_KERNEL));
     missing.extend(Serves::dense("logical_not_kernel").missing(key, &LOGICAL_NOT_KERNEL));
     missing.extend(Serves::dense("logical_or_kernel").missing(key, &LOGICAL_OR_KERNEL));
@@ -2529,6 +2634,76 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.structured(
+        "hypot",
+        &handles::HYPOT,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hypot_",
+        &handles::HYPOT_,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "hypot.out",
+        &handles::HYPOT_OUT,
+        Serves::dense_of_mixed_devices("hypot_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hypot_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "logaddexp",
+        &handles::LOGADDEXP,
+        Serves::dense_of_mixed_devices("logaddexp_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logaddexp_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logaddexp.out",
+        &handles::LOGADDEXP_OUT,
+        Serves::dense_of_mixed_devices("logaddexp_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            logaddexp_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "logaddexp2",
+        &handles::LOGADDEXP2,
+        Serves::dense_of_mixed_devices("logaddexp2_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            logaddexp2_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "logaddexp2.out",
+        &handles::LOGADDEXP2_OUT,
+        Serves::dense_of_mixed_devices("logaddexp2_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            logaddexp2_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
         "copysign.Tensor",
         &handles::COPYSIGN_TENSOR,
         Serves::dense_of_mixed_devices("copysign_kernel"),
@@ -2610,13 +2785,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_and_.Scalar",
         &handles::BITWISE_AND__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_and_",
-                self_,
-                &composite::pointwise::bitwise_and_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_and__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_and.Scalar_out",
@@ -2672,13 +2841,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_or_.Scalar",
         &handles::BITWISE_OR__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_or_",
-                self_,
-                &composite::pointwise::bitwise_or_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_or__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_or.Scalar_out",
@@ -2734,13 +2897,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "bitwise_xor_.Scalar",
         &handles::BITWISE_XOR__SCALAR,
         EXPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "bitwise_xor_",
-                self_,
-                &composite::pointwise::bitwise_xor_scalar(self_, other)?,
-            )
-        },
+        |_, (self_, other)| composite::pointwise::bitwise_xor__scalar(self_, other),
     )?;
     registrar.implement(
         "bitwise_xor.Scalar_out",
@@ -2791,6 +2948,150 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::__XOR___SCALAR,
         IMPLICIT,
         |_, (self_, other)| composite::pointwise::__xor___scalar(self_, other),
+    )?;
+    registrar.structured(
+        "bitwise_left_shift.Tensor",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "bitwise_left_shift_.Tensor",
+        &handles::BITWISE_LEFT_SHIFT__TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "bitwise_left_shift.Tensor_out",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_OUT,
+        Serves::dense_of_mixed_devices("bitwise_left_shift_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            bitwise_left_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Tensor_Scalar",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift_tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_left_shift_.Tensor_Scalar",
+        &handles::BITWISE_LEFT_SHIFT__TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift__tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Tensor_Scalar_out",
+        &handles::BITWISE_LEFT_SHIFT_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out(
+                "bitwise_left_shift",
+                out,
+                &composite::pointwise::bitwise_left_shift_tensor_scalar(self_, other)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "bitwise_left_shift.Scalar_Tensor",
+        &handles::BITWISE_LEFT_SHIFT_SCALAR_TENSOR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_left_shift_scalar_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__lshift__.Tensor",
+        &handles::__LSHIFT___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__lshift___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__lshift__.Scalar",
+        &handles::__LSHIFT___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__lshift___scalar(self_, other),
+    )?;
+    registrar.structured(
+        "bitwise_right_shift.Tensor",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "bitwise_right_shift_.Tensor",
+        &handles::BITWISE_RIGHT_SHIFT__TENSOR,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "bitwise_right_shift.Tensor_out",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_OUT,
+        Serves::dense_of_mixed_devices("bitwise_right_shift_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            bitwise_right_shift_tensor_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Tensor_Scalar",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift_tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_right_shift_.Tensor_Scalar",
+        &handles::BITWISE_RIGHT_SHIFT__TENSOR_SCALAR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift__tensor_scalar(self_, other),
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Tensor_Scalar_out",
+        &handles::BITWISE_RIGHT_SHIFT_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out(
+                "bitwise_right_shift",
+                out,
+                &composite::pointwise::bitwise_right_shift_tensor_scalar(self_, other)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "bitwise_right_shift.Scalar_Tensor",
+        &handles::BITWISE_RIGHT_SHIFT_SCALAR_TENSOR,
+        EXPLICIT,
+        |_, (self_, other)| composite::pointwise::bitwise_right_shift_scalar_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__rshift__.Tensor",
+        &handles::__RSHIFT___TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__rshift___tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "__rshift__.Scalar",
+        &handles::__RSHIFT___SCALAR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::__rshift___scalar(self_, other),
     )?;
     registrar.structured(
         "logical_and",

@@ -17,13 +17,13 @@ use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
-("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", &[]),
-("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &[]),
-("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", &[]),
-("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &[]),
-("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", &[]),
-("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", &[]),
-("aten::argsort.stable_out(Tensor self, *, bool stable, int dim=-1, bool descending=False, Tensor(a!) out) -> Tensor(a!)", &[]),
+("aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", &["core", "pt2_compliant_tag"]),
+("aten::sort.values(Tensor self, int dim=-1, bool descending=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", &["pt2_compliant_tag"]),
+("aten::sort.values_stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::argsort.stable_out(Tensor self, *, bool stable, int dim=-1, bool descending=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static SORT_KERNEL: DispatchStub<fn(&Tensor, Option<bool>, i64, bool, &[Tensor]) -> Result<()>> =

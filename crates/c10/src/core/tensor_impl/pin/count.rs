@@ -16,13 +16,28 @@ pub(super) const GENERATION_SHIFT: u32 = 26;
 
 /// The current generation of processes, in the bits of the word where it stands. A forked child has none of its
 /// parent's other threads, whose pins will never end: what is of an earlier generation does not count.
+///
+/// There is room for 63 forks, one inside the other. In the last generation, which its children share, nothing is
+/// counted and every claim is granted: threads there order their changes themselves, as those of a Rust program do.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 static FORK_HANDLED: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" fn nothing() {}
 
+const LAST_GENERATION: u32 = u32::MAX << GENERATION_SHIFT;
+
+/// The generation of a child.
+const fn after(generation: u32) -> u32 {
+    if generation == LAST_GENERATION {
+        generation
+    } else {
+        generation + (1 << GENERATION_SHIFT)
+    }
+}
+
 unsafe extern "C" fn next_generation() {
-    GENERATION.fetch_add(1 << GENERATION_SHIFT, Ordering::Relaxed);
+    // The child has one thread.
+    GENERATION.store(after(GENERATION.load(Ordering::Relaxed)), Ordering::Relaxed);
 }
 
 #[inline]
@@ -61,7 +76,7 @@ pub(crate) fn wait_until(ready: &dyn Fn() -> bool) {
 pub(super) enum Pinned {
     /// Counted, in this generation.
     Counted(u32),
-    /// There are more pins than can be counted.
+    /// There are more pins than can be counted, or more forks.
     Uncounted,
     /// Somebody has a claim.
     Claimed,
@@ -86,8 +101,15 @@ impl PinCount {
     /// has nothing that others wait for, also lets a thread go first that waits for a claim.
     #[inline]
     pub(super) fn try_add(&self, own_claim: bool, polite: bool) -> Pinned {
+        self.try_add_in(generation(), own_claim, polite)
+    }
+
+    #[inline]
+    fn try_add_in(&self, generation: u32, own_claim: bool, polite: bool) -> Pinned {
+        if generation == LAST_GENERATION {
+            return Pinned::Uncounted;
+        }
         let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
-        let generation = generation();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let current = Self::current(word, generation);
@@ -115,7 +137,13 @@ impl PinCount {
 
     /// Whether a thread with `own` pins could claim. If not, it is known from now on that one waits.
     pub(super) fn want_claim(&self, own: u32) -> bool {
-        let generation = generation();
+        self.want_claim_in(generation(), own)
+    }
+
+    fn want_claim_in(&self, generation: u32, own: u32) -> bool {
+        if generation == LAST_GENERATION {
+            return true;
+        }
         let word = self.0.load(Ordering::Relaxed);
         let current = Self::current(word, generation);
         if current & CLAIMED == 0 && current & COUNT <= own {
@@ -128,15 +156,26 @@ impl PinCount {
 
     /// Whether a thread without a claim could pin; `polite` as for [`try_add`](Self::try_add).
     pub(super) fn is_pinnable(&self, polite: bool) -> bool {
+        self.is_pinnable_in(generation(), polite)
+    }
+
+    fn is_pinnable_in(&self, generation: u32, polite: bool) -> bool {
         let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
-        Self::current(self.0.load(Ordering::Relaxed), generation()) & closed == 0
+        generation == LAST_GENERATION
+            || Self::current(self.0.load(Ordering::Relaxed), generation) & closed == 0
     }
 
     /// Claims the right to change, if there is no claim and no more than `own` pins. Who is `polite`, because it has not
     /// waited yet, lets a thread go first that has.
     pub(super) fn try_claim(&self, own: u32, polite: bool) -> bool {
+        self.try_claim_in(generation(), own, polite)
+    }
+
+    fn try_claim_in(&self, generation: u32, own: u32, polite: bool) -> bool {
+        if generation == LAST_GENERATION {
+            return true;
+        }
         let closed = if polite { CLAIMED | WANTED } else { CLAIMED };
-        let generation = generation();
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
             let current = Self::current(word, generation);
@@ -176,6 +215,28 @@ mod tests {
         assert_eq!(pins.0.load(Ordering::Relaxed) & COUNT, 1);
         pins.remove(generation);
         assert!(pins.try_claim(0, true));
+    }
+
+    #[test]
+    fn forks_beyond_those_that_can_be_counted_leave_nothing_that_blocks() {
+        let generations = std::iter::successors(Some(0), |&generation| Some(after(generation)));
+        let generations: Vec<u32> = generations.take(200).collect();
+        assert_eq!(generations[62] >> GENERATION_SHIFT, 62);
+        assert!(generations[63..].iter().all(|&generation| generation == LAST_GENERATION));
+        // Each process pins or claims, and its child finds neither.
+        let pins = PinCount::default();
+        for (depth, &generation) in generations.iter().enumerate() {
+            assert!(pins.want_claim_in(generation, 0) && pins.is_pinnable_in(generation, true), "{depth}");
+            if depth % 2 == 0 {
+                assert!(pins.try_claim_in(generation, 0, true), "{depth}");
+            } else {
+                let pin = pins.try_add_in(generation, false, true);
+                assert_eq!(matches!(pin, Pinned::Counted(_)), depth < 63, "{depth}");
+                assert!(matches!(pin, Pinned::Counted(_) | Pinned::Uncounted));
+            }
+        }
+        pins.release_claim();
+        assert!(pins.try_claim_in(LAST_GENERATION, 0, true));
     }
 
     #[test]
