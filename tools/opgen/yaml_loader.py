@@ -31,8 +31,8 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype output "
-    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype "
+    "output inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
     "view autocast tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
     "device_guard".split()
 )
