@@ -150,7 +150,8 @@ def _zero_gradient(function: Function, names: Mapping[str, str]) -> str:
     return (
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", '
         f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", '
-        f"differentiable: &[{tensors}], saved: &[], output_differentiability: &[true], forward: None, backward: zero_gradient }},"
+        f"differentiable: &[{tensors}], saved: &[], output_differentiability: &[true], forward: None, "
+        "backward: zero_gradient },"
     )
 
 
