@@ -573,8 +573,8 @@ def _write_legacy(f: Any, table: _StorageTable, data: bytes) -> None:
 
 
 _ONLY_ARCHIVES_ARE_MAPPED = (
-    "mmap can only be used with files saved with `torch.save({}, _use_new_zipfile_serialization=True)`, please torch.save "
-    "your checkpoint with this option in order to use mmap."
+    "mmap can only be used with files saved with `torch.save({}, _use_new_zipfile_serialization=True)`, please "
+    "torch.save your checkpoint with this option in order to use mmap."
 )
 
 

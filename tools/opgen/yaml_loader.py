@@ -31,10 +31,10 @@ from .model import (
 from .schema import SchemaError, parse_schema
 
 KEYS = frozenset(
-    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype output "
-    "inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
-    "view autocast tags inplace_tags out_tags batch decomp lowering sharding doc namespace python numbers_as_tensors device_check "
-    "device_guard".split()
+    "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype "
+    "output inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
+    "view autocast tags inplace_tags out_tags batch decomp lowering sharding doc namespace python numbers_as_tensors "
+    "device_check device_guard".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})

@@ -149,8 +149,9 @@ def _zero_gradient(function: Function, names: Mapping[str, str]) -> str:
     tensors = ", ".join(str(i) for i, a in enumerate(function.schema.arguments) if a.type.key in ("Tensor", "Tensor?"))
     return (
         f'DerivativeEntry {{ op: "{function.schema.qualified_name}", '
-        f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", differentiable: &[{tensors}], '
-        f"saved: &[], output_differentiability: &[true], forward: None, backward: zero_gradient }},"
+        f'node_name: "{names[operator.schema.full_name]}", source: "{_source(operator)}", '
+        f"differentiable: &[{tensors}], saved: &[], output_differentiability: &[true], forward: None, "
+        "backward: zero_gradient },"
     )
 
 
@@ -283,7 +284,7 @@ pub fn all() -> &'static [&'static [DerivativeEntry]] {{
     TABLES
 }}
 
-/// The backward of an in-place operator whose result does not depend on what it overwrote, nor on what it compared with.
+/// The backward of an in-place operator whose result has no gradient: what it overwrote and compared with gets zeros.
 fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {{
     if let Some(grad) = ctx.grad(0) {{
         for k in 0..ctx.num_differentiable() {{

@@ -28,7 +28,7 @@ _BASES = {
     "Device": "DeviceLikeType",
     "MemoryFormat": "_memory_format",
     "Generator": "Generator",
-    "Storage": "Any",
+    "Storage": "UntypedStorage",
     "Stream": "Any",
 }
 

@@ -51,7 +51,7 @@ pub fn all() -> &'static [&'static [DerivativeEntry]] {
     TABLES
 }
 
-/// The backward of an in-place operator whose result does not depend on what it overwrote, nor on what it compared with.
+/// The backward of an in-place operator whose result has no gradient: what it overwrote and compared with gets zeros.
 fn zero_gradient(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let Some(grad) = ctx.grad(0) {
         for k in 0..ctx.num_differentiable() {

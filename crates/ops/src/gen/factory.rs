@@ -217,6 +217,9 @@ pub mod handles {
         TypedOp::new("aten::resize_", "");
     /// `aten::set_`
     pub static SET_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::set_", "");
+    /// `aten::set_.source_Tensor`
+    pub static SET__SOURCE_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::set_", "source_Tensor");
     /// `aten::set_.source_Storage`
     pub static SET__SOURCE_STORAGE: TypedOp<(Tensor, Storage), Tensor> =
         TypedOp::new("aten::set_", "source_Storage");
@@ -225,9 +228,6 @@ pub mod handles {
         (Tensor, Storage, SymInt, Vec<SymInt>, Vec<SymInt>),
         Tensor,
     > = TypedOp::new("aten::set_", "source_Storage_storage_offset");
-    /// `aten::set_.source_Tensor`
-    pub static SET__SOURCE_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
-        TypedOp::new("aten::set_", "source_Tensor");
     /// `aten::item`
     pub static ITEM: TypedOp<(Tensor,), Scalar> = TypedOp::new("aten::item", "");
     /// `aten::_local_scalar_dense`
@@ -760,6 +760,12 @@ pub mod calls {
         handles::SET_.call((self_,))
     }
 
+    /// `aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)`
+    #[inline]
+    pub fn set__source_tensor(self_: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::SET__SOURCE_TENSOR.call((self_, source))
+    }
+
     /// `aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)`
     #[inline]
     pub fn set__source_storage(self_: &Tensor, source: &Storage) -> Result<Tensor> {
@@ -776,12 +782,6 @@ pub mod calls {
         stride: &[SymInt],
     ) -> Result<Tensor> {
         handles::SET__SOURCE_STORAGE_STORAGE_OFFSET.call((self_, source, storage_offset, size, stride))
-    }
-
-    /// `aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)`
-    #[inline]
-    pub fn set__source_tensor(self_: &Tensor, source: &Tensor) -> Result<Tensor> {
-        handles::SET__SOURCE_TENSOR.call((self_, source))
     }
 
     /// `aten::item(Tensor self) -> Scalar`
@@ -1391,6 +1391,12 @@ pub mod redispatch {
         handles::SET_.redispatch(keyset, (self_,))
     }
 
+    /// `aten::set_.source_Tensor`
+    #[inline]
+    pub fn set__source_tensor(keyset: DispatchKeySet, self_: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::SET__SOURCE_TENSOR.redispatch(keyset, (self_, source))
+    }
+
     /// `aten::set_.source_Storage`
     #[inline]
     pub fn set__source_storage(keyset: DispatchKeySet, self_: &Tensor, source: &Storage) -> Result<Tensor> {
@@ -1409,12 +1415,6 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::SET__SOURCE_STORAGE_STORAGE_OFFSET
             .redispatch(keyset, (self_, source, storage_offset, size, stride))
-    }
-
-    /// `aten::set_.source_Tensor`
-    #[inline]
-    pub fn set__source_tensor(keyset: DispatchKeySet, self_: &Tensor, source: &Tensor) -> Result<Tensor> {
-        handles::SET__SOURCE_TENSOR.redispatch(keyset, (self_, source))
     }
 
     /// `aten::item`

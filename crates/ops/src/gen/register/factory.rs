@@ -65,9 +65,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::type_as(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", &["core", "inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
+("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
-("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::item(Tensor self) -> Scalar", &["data_dependent_output", "pt2_compliant_tag"]),
 ("aten::_local_scalar_dense(Tensor self) -> Scalar", &["core", "data_dependent_output", "pt2_compliant_tag"]),
 ];
@@ -735,6 +735,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("set_", &handles::SET_, EXPLICIT, |_, (self_,)| composite::factory::set_(self_))?;
     registrar.fall_through("set_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(
+        "set_.source_Tensor",
+        &handles::SET__SOURCE_TENSOR,
+        EXPLICIT,
+        |_, (self_, source)| composite::factory::set__source_tensor(self_, source),
+    )?;
+    registrar.fall_through("set_.source_Tensor", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
+    registrar.implement(
         "set_.source_Storage",
         &handles::SET__SOURCE_STORAGE,
         EXPLICIT,
@@ -759,13 +766,6 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "set_.source_Storage_storage_offset",
         &[DispatchKey::Conjugate, DispatchKey::Negative],
     )?;
-    registrar.implement(
-        "set_.source_Tensor",
-        &handles::SET__SOURCE_TENSOR,
-        EXPLICIT,
-        |_, (self_, source)| composite::factory::set__source_tensor(self_, source),
-    )?;
-    registrar.fall_through("set_.source_Tensor", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement_transparent("item", &handles::ITEM, IMPLICIT, |_, (self_,)| {
         composite::factory::item(self_)
     })?;
