@@ -43,6 +43,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("gather", &["f[n c], 1, l[n m]"]),
     ("scatter.src", &["f[n c], 1, l[n m], f[n m]"]),
     ("scatter.value", &["f[n c], 1, l[n m], 2"]),
+    ("scatter.reduce", &["f[n c], 1, l[n m], f[n m], multiply"]),
+    ("scatter.value_reduce", &["f[n c], 1, l[n m], 2, add"]),
     ("scatter_add", &["f[n c], 1, l[n m], f[n m]"]),
     ("masked_fill_.Scalar", &["f[n c], o[n c], 1", "f[n c], o[c], 1"]),
     ("mm", &["f[n c], f[c m]", "f'[n c], f[c 2]"]),
