@@ -26,6 +26,7 @@ class FamilyRule:
     lowering: str | None = None
     sharding: str | None = None
     tags: tuple[str, ...] = ()
+    out_tags: tuple[str, ...] | None = None  # of the generated `out=` forms, where they are not the operator's
 
 
 _DEFAULT = FamilyRule()
@@ -71,7 +72,9 @@ RULES: dict[str, FamilyRule] = {
     "loss": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="reduce"),
     "factory": FamilyRule(variants=("function", "out"), structured=True, batch="factory", lowering="factory"),
     "random": FamilyRule(variants=("function",), structured=True, plan="iter", batch="random", lowering="random"),
-    "foreach": FamilyRule(variants=("function", "function_inplace", "out"), batch="loop", lowering="foreach"),
+    "foreach": FamilyRule(
+        variants=("function", "function_inplace", "out"), out_tags=("generated",), batch="loop", lowering="foreach"
+    ),
 }
 
 

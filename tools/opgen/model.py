@@ -10,6 +10,7 @@ import enum
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from .dispatch_keys import KeySort, dispatch_keys
 
@@ -312,6 +313,8 @@ class Operator:
     device_guard: bool = True
     # What happens to a given output that shares memory with an input: `refuse` and `refuse_partial` are errors.
     overlap: str = "separate"
+    foreach: str | None = None  # the operator that runs on each tensor of the lists
+    each: Mapping[str, Any] = field(default_factory=dict)  # how, per variant: `foreach.Each`
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
 
     @property

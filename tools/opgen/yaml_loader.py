@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from . import foreach
 from .dispatch_keys import KeySort, dispatch_keys
 from .families import FAMILIES, FamilyRule, rule_of
 from .model import (
@@ -34,7 +35,7 @@ KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype "
     "output inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
     "view autocast tags inplace_tags out_tags batch decomp lowering sharding doc namespace python numbers_as_tensors "
-    "device_check device_guard".split()
+    "device_check device_guard foreach".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
@@ -115,7 +116,7 @@ def load_operators(directory: Path) -> list[Operator]:
         if path.stem != "tags":
             operators.extend(load_family(path, tags))
     check_unique(operators)
-    return operators
+    return foreach.bind(operators)
 
 
 def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
@@ -234,7 +235,7 @@ class _Entry:
             dynamic_output=self.choice("output", frozenset({"dynamic"})) == "dynamic",
             tags=self.tags("tags") if "tags" in self.entry else self.rule.tags,
             inplace_tags=self.tags("inplace_tags") if "inplace_tags" in self.entry else None,
-            out_tags=self.tags("out_tags") if "out_tags" in self.entry else None,
+            out_tags=self.tags("out_tags") if "out_tags" in self.entry else self.rule.out_tags,
             batch=self.text("batch", self.rule.batch if kind is not Kind.IMPLICIT else "decompose"),
             decomp=self.text("decomp"),
             lowering=self.text("lowering", self.rule.lowering if kind is not Kind.IMPLICIT else "decompose"),
@@ -249,6 +250,7 @@ class _Entry:
             device_check=self.choice("device_check", DEVICE_CHECKS) != "NoCheck",
             meta_device_check=self.choice("device_check", DEVICE_CHECKS) != "ExceptMeta",
             device_guard=self.flag("device_guard", True),
+            foreach=self.text("foreach"),
             overlap=self.choice("overlap", frozenset({"refuse", "refuse_partial"})) or "separate",
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
@@ -257,12 +259,14 @@ class _Entry:
         return self.schema.name[:-1] if self.schema.is_inplace else self.schema.name
 
     def kind(self) -> Kind:
-        stated = [k for k in ("meta", "view", "composite") if k in self.entry]
+        stated = [k for k in ("meta", "view", "composite", "foreach") if k in self.entry]
         if len(stated) > 1:
             raise self.entry[stated[1]].fail(f"`{stated[0]}` and `{stated[1]}` exclude each other")
         if "composite" in self.entry:
             word = self.choice("composite", frozenset({"implicit", "explicit"}))
             return Kind.IMPLICIT if word == "implicit" else Kind.EXPLICIT
+        if "foreach" in self.entry:
+            return Kind.IMPLICIT
         if "view" in self.entry:
             return Kind.VIEW
         if "meta" in self.entry:

@@ -12,6 +12,7 @@
 pub mod composite;
 pub mod fallback;
 pub mod gen;
+mod lists;
 pub mod meta;
 pub mod operands;
 mod registrar;

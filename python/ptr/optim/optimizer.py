@@ -60,7 +60,7 @@ def _use_grad_for_differentiable(func: Any) -> Any:
     def with_grad_mode(self: Any, *args: Any, **kwargs: Any) -> Any:
         previous = torch.is_grad_enabled()
         set_grad_enabled = torch._C._set_grad_enabled
-        set_grad_enabled(self.defaults["differentiable"])
+        set_grad_enabled(self.defaults.get("differentiable", False))
         try:
             return func(self, *args, **kwargs)
         finally:

@@ -1,5 +1,7 @@
 """nn.utils: clipping, vectors of parameters, calls with other parameters."""
 
+import math
+
 import ptr as torch
 import pytest
 from ptr import nn
@@ -28,6 +30,24 @@ def test_clip_grad_norm():
     close(params[0].grad, torch.tensor([0.6]))
     close(utils.get_total_norm([p.grad for p in params], float("inf")), torch.tensor(0.8))
     assert utils.clip_grad_norm_([], 1.0).item() == 0.0
+
+
+def test_forms_of_clipping_agree():
+    for kind in (2.0, 1.0, math.inf):
+        results = []
+        for foreach in (None, False, True):
+            torch.manual_seed(0)
+            params = [torch.zeros(n, dtype=dtype) for n in (3, 5) for dtype in (torch.float32, torch.float64)]
+            for p in params:
+                p.grad = torch.randn(p.shape, dtype=p.dtype)
+            total = utils.clip_grad_norm_(params, 0.5, kind, foreach=foreach)
+            assert total.shape == () and total.dtype is torch.float64
+            # The factor is 0.5 / (total + 1e-6).
+            clipped = utils.get_total_norm([p.grad for p in params], kind).item()
+            assert clipped == pytest.approx(0.5 * total.item() / (total.item() + 1e-6), rel=1e-6)
+            utils.clip_grad_value_(params, 0.1, foreach=foreach)
+            results.append([total.item(), *[p.grad.tolist() for p in params]])
+        assert results[0] == results[1] == results[2]
 
 
 def test_clip_grad_norm_nonfinite():

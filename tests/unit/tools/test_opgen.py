@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.opgen import __main__ as opgen
+from tools.opgen import foreach
 from tools.opgen.derivatives import analyse, node_names
 from tools.opgen.emit import kernel_list
 from tools.opgen.model import Kind, Operator, OpgenError, functions_of
@@ -167,6 +168,70 @@ def test_lists_have_variants_too(tmp_path: Path) -> None:
         ("_foreach_norm", True, False),
     ]
     assert all(overload.out is None for b in bound for overload in b.overloads)
+
+
+def foreach_entries(tmp_path: Path, text: str) -> list[Operator]:
+    singles = declare(
+        tmp_path,
+        """
+- op: scale.Tensor(Tensor self, Tensor by, *, Scalar alpha=1) -> Tensor
+  variants: [function, inplace]
+- op: scale.Scalar(Tensor self, Scalar by, Scalar alpha=1) -> Tensor
+  variants: [function, inplace]
+- op: mix(Tensor self, Tensor end, Scalar weight) -> Tensor
+  variants: [function]
+""",
+    )
+    return foreach.bind([*singles, *declare(tmp_path, text, "foreach")])[len(singles) :]
+
+
+def test_each_takes_the_overload_that_fits(tmp_path: Path) -> None:
+    operators = foreach_entries(
+        tmp_path,
+        """
+- op: _foreach_scale.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]
+  foreach: scale
+- op: _foreach_scale.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]
+  foreach: scale
+- op: _foreach_scale.Tensor(Tensor[] self, Tensor other) -> Tensor[]
+  foreach: scale
+- op: _foreach_mix.Tensor(Tensor[] self, Tensor[] ends, Tensor weights) -> Tensor[]
+  variants: [function, out]
+  foreach: mix
+""",
+    )
+    text = emitted(operators, "foreach")
+    for call in (
+        "at::scale_tensor(&self_[i], &other[i], alpha)",
+        "at::scale__tensor(&self_[i], &other[i], alpha)",
+        "at::scale_scalar(&self_[i], &scalars[i], &Scalar::Int(1))",
+        "at::scale__tensor(&self_[i], other, &Scalar::Int(1))",
+        "at::mix(&self_[i], &ends[i], &weights[i])",
+        "lists::check_lists(&[self_, other])?",
+        "lists::check_scalars(self_, scalars)?",
+        "lists::check_scalar_tensor(other)?",
+        "let weights = lists::unpack(weights, self_.len())?",
+    ):
+        assert call in text, call
+    # The `out=` form calls the function of the declared one.
+    assert 'structured::write_list("_foreach_mix", out, &_foreach_mix_tensor_each(' in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            "_foreach_no(Tensor[] self) -> Tensor[]\n  foreach: no",
+            "`foreach: no` fits 0 overloads of `no`: there is no",
+        ),
+        ("_foreach_scale(Tensor[] self) -> Tensor[]\n  foreach: scale", "fits 0 overloads of `scale`: scale.Tensor"),
+        ("_foreach_mix(Tensor[] self, Tensor[] end, Scalar weight) -> Tensor[]\n  foreach: mix", "overloads of `mix_`"),
+        ("_foreach_mix(Tensor[] self) -> Tensor[]\n  foreach: mix\n  composite: implicit", "exclude each other"),
+    ],
+)
+def test_each_that_fits_nothing_is_an_error(tmp_path: Path, entry: str, message: str) -> None:
+    with pytest.raises(OpgenError, match=re.escape(message)):
+        foreach_entries(tmp_path, f"- op: {entry}\n")
 
 
 def test_formula_saves_what_it_names(tmp_path: Path) -> None:

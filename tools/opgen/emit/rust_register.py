@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from .. import foreach
 from ..dispatch_keys import KeySort, dispatch_keys
 from ..families import BOOLEAN_PRESETS, META_PRESETS
 from ..model import (
@@ -49,6 +50,7 @@ def _family(family: str, functions: Sequence[Function]) -> str:
     schemas = "\n".join(f"({_literal(f.schema.qualified)}, {_tags(f)})," for f in functions)
     stubs = _stubs(operators)
     runs = [_run(o) for o in operators if o.kind is Kind.STRUCTURED]
+    runs += [foreach.body(f) for f in functions if f.operator.foreach and f.variant.value in f.operator.each]
     registrations = "\n".join(line for f in functions for line in _registrations(f))
     imports = _imports(stubs + "".join(runs) + registrations + _missing_kernels(operators))
     doc = f"//! Schemas, kernel stubs and registrations of the `{family}` operators."
@@ -90,7 +92,7 @@ _C10_NAMES = (
 )
 _ITER_NAMES = "DispatchStub StructuredOutputs TensorIterator"
 _KEY_NAMES = "EXPLICIT IMPLICIT META BACKEND_SELECT"
-_MODULES = "composite gen::redispatch meta operands structured view"
+_MODULES = "at composite gen::redispatch lists meta operands structured view"
 _MACROS = "with_sizes"
 
 
@@ -100,7 +102,7 @@ def _imports(text: str) -> str:
     def used(names: str) -> list[str]:
         return [n for n in names.split() if re.search(rf"\b{n}\b", code)]
 
-    modules = ["gen::handles", *(m for m in _MODULES.split() if f"{m.split('::')[-1]}::" in code)]
+    modules = ["gen::handles", *(m for m in _MODULES.split() if re.search(rf"(?<![\w:]){m.split('::')[-1]}::", code))]
     lines = [f"use c10::{{{', '.join(sorted({*used(_C10_NAMES), 'Result'}))}}};"]
     if used("DeviceRules"):
         lines.append("use dispatch::DeviceRules;")
@@ -463,6 +465,10 @@ def _composite(function: Function) -> str:
     operator = function.operator
     path = f"composite::{operator.family}::{operator.impl or next(iter(functions_of(operator))).rust_name}"
     keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
+    if operator.foreach:
+        path = foreach.function_name(next(iter(functions_of(operator))))
+    if function.variant.value in operator.each:
+        return _register(function, keys, _forward(function, foreach.function_name(function)))
     if function.declared:
         return _register(function, keys, _forward(function, path))
     if function.variant is Variant.INPLACE and operator.inplace_impl:

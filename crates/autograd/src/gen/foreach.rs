@@ -12,13 +12,45 @@ use crate::{BackwardCtx, DerivativeEntry};
 use super::no_gradient;
 
 /// One entry per differentiable overload.
-pub(super) static ENTRIES: &[DerivativeEntry] = &[DerivativeEntry {
-    op: "aten::_fused_sgd_",
-    node_name: "",
-    source: "foreach.yaml",
-    differentiable: &[],
-    saved: &[],
-    output_differentiability: &[],
-    forward: None,
-    backward: no_gradient,
-}];
+pub(super) static ENTRIES: &[DerivativeEntry] = &[
+    DerivativeEntry {
+        op: "aten::_fused_sgd_",
+        node_name: "",
+        source: "foreach.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::_fused_adam_",
+        node_name: "",
+        source: "foreach.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::_fused_adamw_",
+        node_name: "",
+        source: "foreach.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::_fused_adagrad_",
+        node_name: "",
+        source: "foreach.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: no_gradient,
+    },
+];

@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{Scalar, Tensor};
+    use c10::{MemoryFormat, Scalar, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::_foreach_add.Scalar`
@@ -26,6 +26,51 @@ pub mod handles {
     /// `aten::_foreach_add.List_out`
     pub static _FOREACH_ADD_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
         TypedOp::new("aten::_foreach_add", "List_out");
+    /// `aten::_foreach_add.ScalarList`
+    pub static _FOREACH_ADD_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_add", "ScalarList");
+    /// `aten::_foreach_add_.ScalarList`
+    pub static _FOREACH_ADD__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_add_", "ScalarList");
+    /// `aten::_foreach_add.ScalarList_out`
+    pub static _FOREACH_ADD_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_add", "ScalarList_out");
+    /// `aten::_foreach_add.Tensor`
+    pub static _FOREACH_ADD_TENSOR: TypedOp<(Vec<Tensor>, Tensor, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_add", "Tensor");
+    /// `aten::_foreach_add_.Tensor`
+    pub static _FOREACH_ADD__TENSOR: TypedOp<(Vec<Tensor>, Tensor, Scalar), ()> =
+        TypedOp::new("aten::_foreach_add_", "Tensor");
+    /// `aten::_foreach_add.Tensor_out`
+    pub static _FOREACH_ADD_TENSOR_OUT: TypedOp<(Vec<Tensor>, Tensor, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_add", "Tensor_out");
+    /// `aten::_foreach_sub.Scalar`
+    pub static _FOREACH_SUB_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_sub", "Scalar");
+    /// `aten::_foreach_sub_.Scalar`
+    pub static _FOREACH_SUB__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_sub_", "Scalar");
+    /// `aten::_foreach_sub.Scalar_out`
+    pub static _FOREACH_SUB_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sub", "Scalar_out");
+    /// `aten::_foreach_sub.List`
+    pub static _FOREACH_SUB_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_sub", "List");
+    /// `aten::_foreach_sub_.List`
+    pub static _FOREACH_SUB__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_sub_", "List");
+    /// `aten::_foreach_sub.List_out`
+    pub static _FOREACH_SUB_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sub", "List_out");
+    /// `aten::_foreach_sub.ScalarList`
+    pub static _FOREACH_SUB_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_sub", "ScalarList");
+    /// `aten::_foreach_sub_.ScalarList`
+    pub static _FOREACH_SUB__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_sub_", "ScalarList");
+    /// `aten::_foreach_sub.ScalarList_out`
+    pub static _FOREACH_SUB_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sub", "ScalarList_out");
     /// `aten::_foreach_mul.Scalar`
     pub static _FOREACH_MUL_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
         TypedOp::new("aten::_foreach_mul", "Scalar");
@@ -35,6 +80,24 @@ pub mod handles {
     /// `aten::_foreach_mul.Scalar_out`
     pub static _FOREACH_MUL_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
         TypedOp::new("aten::_foreach_mul", "Scalar_out");
+    /// `aten::_foreach_mul.List`
+    pub static _FOREACH_MUL_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_mul", "List");
+    /// `aten::_foreach_mul_.List`
+    pub static _FOREACH_MUL__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mul_", "List");
+    /// `aten::_foreach_mul.List_out`
+    pub static _FOREACH_MUL_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mul", "List_out");
+    /// `aten::_foreach_mul.ScalarList`
+    pub static _FOREACH_MUL_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_mul", "ScalarList");
+    /// `aten::_foreach_mul_.ScalarList`
+    pub static _FOREACH_MUL__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_mul_", "ScalarList");
+    /// `aten::_foreach_mul.ScalarList_out`
+    pub static _FOREACH_MUL_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mul", "ScalarList_out");
     /// `aten::_foreach_mul.Tensor`
     pub static _FOREACH_MUL_TENSOR: TypedOp<(Vec<Tensor>, Tensor), Vec<Tensor>> =
         TypedOp::new("aten::_foreach_mul", "Tensor");
@@ -44,6 +107,353 @@ pub mod handles {
     /// `aten::_foreach_mul.Tensor_out`
     pub static _FOREACH_MUL_TENSOR_OUT: TypedOp<(Vec<Tensor>, Tensor, Vec<Tensor>), ()> =
         TypedOp::new("aten::_foreach_mul", "Tensor_out");
+    /// `aten::_foreach_div.Scalar`
+    pub static _FOREACH_DIV_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_div", "Scalar");
+    /// `aten::_foreach_div_.Scalar`
+    pub static _FOREACH_DIV__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_div_", "Scalar");
+    /// `aten::_foreach_div.Scalar_out`
+    pub static _FOREACH_DIV_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_div", "Scalar_out");
+    /// `aten::_foreach_div.List`
+    pub static _FOREACH_DIV_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_div", "List");
+    /// `aten::_foreach_div_.List`
+    pub static _FOREACH_DIV__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_div_", "List");
+    /// `aten::_foreach_div.List_out`
+    pub static _FOREACH_DIV_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_div", "List_out");
+    /// `aten::_foreach_div.ScalarList`
+    pub static _FOREACH_DIV_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_div", "ScalarList");
+    /// `aten::_foreach_div_.ScalarList`
+    pub static _FOREACH_DIV__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_div_", "ScalarList");
+    /// `aten::_foreach_div.ScalarList_out`
+    pub static _FOREACH_DIV_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_div", "ScalarList_out");
+    /// `aten::_foreach_div.Tensor`
+    pub static _FOREACH_DIV_TENSOR: TypedOp<(Vec<Tensor>, Tensor), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_div", "Tensor");
+    /// `aten::_foreach_div_.Tensor`
+    pub static _FOREACH_DIV__TENSOR: TypedOp<(Vec<Tensor>, Tensor), ()> =
+        TypedOp::new("aten::_foreach_div_", "Tensor");
+    /// `aten::_foreach_div.Tensor_out`
+    pub static _FOREACH_DIV_TENSOR_OUT: TypedOp<(Vec<Tensor>, Tensor, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_div", "Tensor_out");
+    /// `aten::_foreach_clamp_max.Scalar`
+    pub static _FOREACH_CLAMP_MAX_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_max", "Scalar");
+    /// `aten::_foreach_clamp_max_.Scalar`
+    pub static _FOREACH_CLAMP_MAX__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_clamp_max_", "Scalar");
+    /// `aten::_foreach_clamp_max.Scalar_out`
+    pub static _FOREACH_CLAMP_MAX_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_max", "Scalar_out");
+    /// `aten::_foreach_clamp_max.List`
+    pub static _FOREACH_CLAMP_MAX_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_max", "List");
+    /// `aten::_foreach_clamp_max_.List`
+    pub static _FOREACH_CLAMP_MAX__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_max_", "List");
+    /// `aten::_foreach_clamp_max.List_out`
+    pub static _FOREACH_CLAMP_MAX_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_max", "List_out");
+    /// `aten::_foreach_clamp_max.ScalarList`
+    pub static _FOREACH_CLAMP_MAX_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_max", "ScalarList");
+    /// `aten::_foreach_clamp_max_.ScalarList`
+    pub static _FOREACH_CLAMP_MAX__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_clamp_max_", "ScalarList");
+    /// `aten::_foreach_clamp_max.ScalarList_out`
+    pub static _FOREACH_CLAMP_MAX_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_max", "ScalarList_out");
+    /// `aten::_foreach_clamp_min.Scalar`
+    pub static _FOREACH_CLAMP_MIN_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_min", "Scalar");
+    /// `aten::_foreach_clamp_min_.Scalar`
+    pub static _FOREACH_CLAMP_MIN__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_clamp_min_", "Scalar");
+    /// `aten::_foreach_clamp_min.Scalar_out`
+    pub static _FOREACH_CLAMP_MIN_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_min", "Scalar_out");
+    /// `aten::_foreach_clamp_min.List`
+    pub static _FOREACH_CLAMP_MIN_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_min", "List");
+    /// `aten::_foreach_clamp_min_.List`
+    pub static _FOREACH_CLAMP_MIN__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_min_", "List");
+    /// `aten::_foreach_clamp_min.List_out`
+    pub static _FOREACH_CLAMP_MIN_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_min", "List_out");
+    /// `aten::_foreach_clamp_min.ScalarList`
+    pub static _FOREACH_CLAMP_MIN_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clamp_min", "ScalarList");
+    /// `aten::_foreach_clamp_min_.ScalarList`
+    pub static _FOREACH_CLAMP_MIN__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_clamp_min_", "ScalarList");
+    /// `aten::_foreach_clamp_min.ScalarList_out`
+    pub static _FOREACH_CLAMP_MIN_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clamp_min", "ScalarList_out");
+    /// `aten::_foreach_maximum.Scalar`
+    pub static _FOREACH_MAXIMUM_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_maximum", "Scalar");
+    /// `aten::_foreach_maximum_.Scalar`
+    pub static _FOREACH_MAXIMUM__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_maximum_", "Scalar");
+    /// `aten::_foreach_maximum.Scalar_out`
+    pub static _FOREACH_MAXIMUM_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_maximum", "Scalar_out");
+    /// `aten::_foreach_maximum.List`
+    pub static _FOREACH_MAXIMUM_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_maximum", "List");
+    /// `aten::_foreach_maximum_.List`
+    pub static _FOREACH_MAXIMUM__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_maximum_", "List");
+    /// `aten::_foreach_maximum.List_out`
+    pub static _FOREACH_MAXIMUM_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_maximum", "List_out");
+    /// `aten::_foreach_maximum.ScalarList`
+    pub static _FOREACH_MAXIMUM_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_maximum", "ScalarList");
+    /// `aten::_foreach_maximum_.ScalarList`
+    pub static _FOREACH_MAXIMUM__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_maximum_", "ScalarList");
+    /// `aten::_foreach_maximum.ScalarList_out`
+    pub static _FOREACH_MAXIMUM_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_maximum", "ScalarList_out");
+    /// `aten::_foreach_minimum.Scalar`
+    pub static _FOREACH_MINIMUM_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_minimum", "Scalar");
+    /// `aten::_foreach_minimum_.Scalar`
+    pub static _FOREACH_MINIMUM__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_minimum_", "Scalar");
+    /// `aten::_foreach_minimum.Scalar_out`
+    pub static _FOREACH_MINIMUM_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_minimum", "Scalar_out");
+    /// `aten::_foreach_minimum.List`
+    pub static _FOREACH_MINIMUM_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_minimum", "List");
+    /// `aten::_foreach_minimum_.List`
+    pub static _FOREACH_MINIMUM__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_minimum_", "List");
+    /// `aten::_foreach_minimum.List_out`
+    pub static _FOREACH_MINIMUM_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_minimum", "List_out");
+    /// `aten::_foreach_minimum.ScalarList`
+    pub static _FOREACH_MINIMUM_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_minimum", "ScalarList");
+    /// `aten::_foreach_minimum_.ScalarList`
+    pub static _FOREACH_MINIMUM__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_minimum_", "ScalarList");
+    /// `aten::_foreach_minimum.ScalarList_out`
+    pub static _FOREACH_MINIMUM_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_minimum", "ScalarList_out");
+    /// `aten::_foreach_addcdiv.Scalar`
+    pub static _FOREACH_ADDCDIV_SCALAR: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcdiv", "Scalar");
+    /// `aten::_foreach_addcdiv_.Scalar`
+    pub static _FOREACH_ADDCDIV__SCALAR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_addcdiv_", "Scalar");
+    /// `aten::_foreach_addcdiv.Scalar_out`
+    pub static _FOREACH_ADDCDIV_SCALAR_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcdiv", "Scalar_out");
+    /// `aten::_foreach_addcdiv.ScalarList`
+    pub static _FOREACH_ADDCDIV_SCALARLIST: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcdiv", "ScalarList");
+    /// `aten::_foreach_addcdiv_.ScalarList`
+    pub static _FOREACH_ADDCDIV__SCALARLIST: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcdiv_", "ScalarList");
+    /// `aten::_foreach_addcdiv.ScalarList_out`
+    pub static _FOREACH_ADDCDIV_SCALARLIST_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcdiv", "ScalarList_out");
+    /// `aten::_foreach_addcdiv.Tensor`
+    pub static _FOREACH_ADDCDIV_TENSOR: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcdiv", "Tensor");
+    /// `aten::_foreach_addcdiv_.Tensor`
+    pub static _FOREACH_ADDCDIV__TENSOR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor), ()> =
+        TypedOp::new("aten::_foreach_addcdiv_", "Tensor");
+    /// `aten::_foreach_addcdiv.Tensor_out`
+    pub static _FOREACH_ADDCDIV_TENSOR_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcdiv", "Tensor_out");
+    /// `aten::_foreach_addcmul.Scalar`
+    pub static _FOREACH_ADDCMUL_SCALAR: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcmul", "Scalar");
+    /// `aten::_foreach_addcmul_.Scalar`
+    pub static _FOREACH_ADDCMUL__SCALAR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_addcmul_", "Scalar");
+    /// `aten::_foreach_addcmul.Scalar_out`
+    pub static _FOREACH_ADDCMUL_SCALAR_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcmul", "Scalar_out");
+    /// `aten::_foreach_addcmul.ScalarList`
+    pub static _FOREACH_ADDCMUL_SCALARLIST: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcmul", "ScalarList");
+    /// `aten::_foreach_addcmul_.ScalarList`
+    pub static _FOREACH_ADDCMUL__SCALARLIST: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcmul_", "ScalarList");
+    /// `aten::_foreach_addcmul.ScalarList_out`
+    pub static _FOREACH_ADDCMUL_SCALARLIST_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Scalar>, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcmul", "ScalarList_out");
+    /// `aten::_foreach_addcmul.Tensor`
+    pub static _FOREACH_ADDCMUL_TENSOR: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor),
+        Vec<Tensor>,
+    > = TypedOp::new("aten::_foreach_addcmul", "Tensor");
+    /// `aten::_foreach_addcmul_.Tensor`
+    pub static _FOREACH_ADDCMUL__TENSOR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor), ()> =
+        TypedOp::new("aten::_foreach_addcmul_", "Tensor");
+    /// `aten::_foreach_addcmul.Tensor_out`
+    pub static _FOREACH_ADDCMUL_TENSOR_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Tensor, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_addcmul", "Tensor_out");
+    /// `aten::_foreach_lerp.List`
+    pub static _FOREACH_LERP_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_lerp", "List");
+    /// `aten::_foreach_lerp_.List`
+    pub static _FOREACH_LERP__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_lerp_", "List");
+    /// `aten::_foreach_lerp.List_out`
+    pub static _FOREACH_LERP_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_lerp", "List_out");
+    /// `aten::_foreach_lerp.Scalar`
+    pub static _FOREACH_LERP_SCALAR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_lerp", "Scalar");
+    /// `aten::_foreach_lerp_.Scalar`
+    pub static _FOREACH_LERP__SCALAR: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_lerp_", "Scalar");
+    /// `aten::_foreach_lerp.Scalar_out`
+    pub static _FOREACH_LERP_SCALAR_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_lerp", "Scalar_out");
+    /// `aten::_foreach_lerp.ScalarList`
+    pub static _FOREACH_LERP_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_lerp", "ScalarList");
+    /// `aten::_foreach_lerp_.ScalarList`
+    pub static _FOREACH_LERP__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_lerp_", "ScalarList");
+    /// `aten::_foreach_lerp.ScalarList_out`
+    pub static _FOREACH_LERP_SCALARLIST_OUT: TypedOp<
+        (Vec<Tensor>, Vec<Tensor>, Vec<Scalar>, Vec<Tensor>),
+        (),
+    > = TypedOp::new("aten::_foreach_lerp", "ScalarList_out");
+    /// `aten::_foreach_pow.List`
+    pub static _FOREACH_POW_LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_pow", "List");
+    /// `aten::_foreach_pow_.List`
+    pub static _FOREACH_POW__LIST: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_pow_", "List");
+    /// `aten::_foreach_pow.List_out`
+    pub static _FOREACH_POW_LIST_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_pow", "List_out");
+    /// `aten::_foreach_pow.Scalar`
+    pub static _FOREACH_POW_SCALAR: TypedOp<(Vec<Tensor>, Scalar), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_pow", "Scalar");
+    /// `aten::_foreach_pow_.Scalar`
+    pub static _FOREACH_POW__SCALAR: TypedOp<(Vec<Tensor>, Scalar), ()> =
+        TypedOp::new("aten::_foreach_pow_", "Scalar");
+    /// `aten::_foreach_pow.Scalar_out`
+    pub static _FOREACH_POW_SCALAR_OUT: TypedOp<(Vec<Tensor>, Scalar, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_pow", "Scalar_out");
+    /// `aten::_foreach_pow.ScalarList`
+    pub static _FOREACH_POW_SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_pow", "ScalarList");
+    /// `aten::_foreach_pow_.ScalarList`
+    pub static _FOREACH_POW__SCALARLIST: TypedOp<(Vec<Tensor>, Vec<Scalar>), ()> =
+        TypedOp::new("aten::_foreach_pow_", "ScalarList");
+    /// `aten::_foreach_pow.ScalarList_out`
+    pub static _FOREACH_POW_SCALARLIST_OUT: TypedOp<(Vec<Tensor>, Vec<Scalar>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_pow", "ScalarList_out");
+    /// `aten::_foreach_pow.ScalarAndTensor`
+    pub static _FOREACH_POW_SCALARANDTENSOR: TypedOp<(Scalar, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_pow", "ScalarAndTensor");
+    /// `aten::_foreach_pow.ScalarAndTensor_out`
+    pub static _FOREACH_POW_SCALARANDTENSOR_OUT: TypedOp<(Scalar, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_pow", "ScalarAndTensor_out");
+    /// `aten::_foreach_abs`
+    pub static _FOREACH_ABS: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_abs", "");
+    /// `aten::_foreach_abs_`
+    pub static _FOREACH_ABS_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_abs_", "");
+    /// `aten::_foreach_abs.out`
+    pub static _FOREACH_ABS_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_abs", "out");
+    /// `aten::_foreach_ceil`
+    pub static _FOREACH_CEIL: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_ceil", "");
+    /// `aten::_foreach_ceil_`
+    pub static _FOREACH_CEIL_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_ceil_", "");
+    /// `aten::_foreach_ceil.out`
+    pub static _FOREACH_CEIL_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_ceil", "out");
+    /// `aten::_foreach_cos`
+    pub static _FOREACH_COS: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_cos", "");
+    /// `aten::_foreach_cos_`
+    pub static _FOREACH_COS_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_cos_", "");
+    /// `aten::_foreach_cos.out`
+    pub static _FOREACH_COS_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_cos", "out");
+    /// `aten::_foreach_exp`
+    pub static _FOREACH_EXP: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_exp", "");
+    /// `aten::_foreach_exp_`
+    pub static _FOREACH_EXP_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_exp_", "");
+    /// `aten::_foreach_exp.out`
+    pub static _FOREACH_EXP_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_exp", "out");
+    /// `aten::_foreach_expm1`
+    pub static _FOREACH_EXPM1: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_expm1", "");
+    /// `aten::_foreach_expm1_`
+    pub static _FOREACH_EXPM1_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_expm1_", "");
+    /// `aten::_foreach_expm1.out`
+    pub static _FOREACH_EXPM1_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_expm1", "out");
+    /// `aten::_foreach_floor`
+    pub static _FOREACH_FLOOR: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_floor", "");
+    /// `aten::_foreach_floor_`
+    pub static _FOREACH_FLOOR_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_floor_", "");
+    /// `aten::_foreach_floor.out`
+    pub static _FOREACH_FLOOR_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_floor", "out");
+    /// `aten::_foreach_log`
+    pub static _FOREACH_LOG: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_log", "");
+    /// `aten::_foreach_log_`
+    pub static _FOREACH_LOG_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_log_", "");
+    /// `aten::_foreach_log.out`
+    pub static _FOREACH_LOG_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_log", "out");
+    /// `aten::_foreach_log1p`
+    pub static _FOREACH_LOG1P: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_log1p", "");
+    /// `aten::_foreach_log1p_`
+    pub static _FOREACH_LOG1P_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_log1p_", "");
+    /// `aten::_foreach_log1p.out`
+    pub static _FOREACH_LOG1P_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_log1p", "out");
     /// `aten::_foreach_neg`
     pub static _FOREACH_NEG: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_neg", "");
     /// `aten::_foreach_neg_`
@@ -51,8 +461,97 @@ pub mod handles {
     /// `aten::_foreach_neg.out`
     pub static _FOREACH_NEG_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
         TypedOp::new("aten::_foreach_neg", "out");
+    /// `aten::_foreach_reciprocal`
+    pub static _FOREACH_RECIPROCAL: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_reciprocal", "");
+    /// `aten::_foreach_reciprocal_`
+    pub static _FOREACH_RECIPROCAL_: TypedOp<(Vec<Tensor>,), ()> =
+        TypedOp::new("aten::_foreach_reciprocal_", "");
+    /// `aten::_foreach_reciprocal.out`
+    pub static _FOREACH_RECIPROCAL_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_reciprocal", "out");
+    /// `aten::_foreach_round`
+    pub static _FOREACH_ROUND: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_round", "");
+    /// `aten::_foreach_round_`
+    pub static _FOREACH_ROUND_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_round_", "");
+    /// `aten::_foreach_round.out`
+    pub static _FOREACH_ROUND_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_round", "out");
+    /// `aten::_foreach_rsqrt`
+    pub static _FOREACH_RSQRT: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_rsqrt", "");
+    /// `aten::_foreach_rsqrt_`
+    pub static _FOREACH_RSQRT_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_rsqrt_", "");
+    /// `aten::_foreach_rsqrt.out`
+    pub static _FOREACH_RSQRT_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_rsqrt", "out");
+    /// `aten::_foreach_sigmoid`
+    pub static _FOREACH_SIGMOID: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_sigmoid", "");
+    /// `aten::_foreach_sigmoid_`
+    pub static _FOREACH_SIGMOID_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_sigmoid_", "");
+    /// `aten::_foreach_sigmoid.out`
+    pub static _FOREACH_SIGMOID_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sigmoid", "out");
+    /// `aten::_foreach_sign`
+    pub static _FOREACH_SIGN: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_sign", "");
+    /// `aten::_foreach_sign_`
+    pub static _FOREACH_SIGN_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_sign_", "");
+    /// `aten::_foreach_sign.out`
+    pub static _FOREACH_SIGN_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sign", "out");
+    /// `aten::_foreach_sin`
+    pub static _FOREACH_SIN: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_sin", "");
+    /// `aten::_foreach_sin_`
+    pub static _FOREACH_SIN_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_sin_", "");
+    /// `aten::_foreach_sin.out`
+    pub static _FOREACH_SIN_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sin", "out");
+    /// `aten::_foreach_sqrt`
+    pub static _FOREACH_SQRT: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_sqrt", "");
+    /// `aten::_foreach_sqrt_`
+    pub static _FOREACH_SQRT_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_sqrt_", "");
+    /// `aten::_foreach_sqrt.out`
+    pub static _FOREACH_SQRT_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_sqrt", "out");
+    /// `aten::_foreach_tanh`
+    pub static _FOREACH_TANH: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_tanh", "");
+    /// `aten::_foreach_tanh_`
+    pub static _FOREACH_TANH_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_tanh_", "");
+    /// `aten::_foreach_tanh.out`
+    pub static _FOREACH_TANH_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_tanh", "out");
+    /// `aten::_foreach_trunc`
+    pub static _FOREACH_TRUNC: TypedOp<(Vec<Tensor>,), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_trunc", "");
+    /// `aten::_foreach_trunc_`
+    pub static _FOREACH_TRUNC_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_trunc_", "");
+    /// `aten::_foreach_trunc.out`
+    pub static _FOREACH_TRUNC_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_trunc", "out");
+    /// `aten::_foreach_max`
+    pub static _FOREACH_MAX: TypedOp<(Vec<Tensor>,), Vec<Tensor>> = TypedOp::new("aten::_foreach_max", "");
+    /// `aten::_foreach_max.out`
+    pub static _FOREACH_MAX_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_max", "out");
+    /// `aten::_foreach_mm`
+    pub static _FOREACH_MM: TypedOp<(Vec<Tensor>, Vec<Tensor>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_mm", "");
+    /// `aten::_foreach_mm.out`
+    pub static _FOREACH_MM_OUT: TypedOp<(Vec<Tensor>, Vec<Tensor>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_mm", "out");
+    /// `aten::_foreach_clone`
+    pub static _FOREACH_CLONE: TypedOp<(Vec<Tensor>, Option<MemoryFormat>), Vec<Tensor>> =
+        TypedOp::new("aten::_foreach_clone", "");
+    /// `aten::_foreach_clone.out`
+    pub static _FOREACH_CLONE_OUT: TypedOp<(Vec<Tensor>, Option<MemoryFormat>, Vec<Tensor>), ()> =
+        TypedOp::new("aten::_foreach_clone", "out");
     /// `aten::_foreach_zero_`
     pub static _FOREACH_ZERO_: TypedOp<(Vec<Tensor>,), ()> = TypedOp::new("aten::_foreach_zero_", "");
+    /// `aten::_foreach_copy_`
+    pub static _FOREACH_COPY_: TypedOp<(Vec<Tensor>, Vec<Tensor>, bool), ()> =
+        TypedOp::new("aten::_foreach_copy_", "");
     /// `aten::_fused_sgd_`
     pub static _FUSED_SGD_: TypedOp<
         (
@@ -89,11 +588,129 @@ pub mod handles {
         ),
         (),
     > = TypedOp::new("aten::_fused_sgd_", "tensor_lr");
+    /// `aten::_fused_adam_`
+    pub static _FUSED_ADAM_: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            f64,
+            f64,
+            f64,
+            f64,
+            f64,
+            bool,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adam_", "");
+    /// `aten::_fused_adam_.tensor_lr`
+    pub static _FUSED_ADAM__TENSOR_LR: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Tensor,
+            f64,
+            f64,
+            f64,
+            f64,
+            bool,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adam_", "tensor_lr");
+    /// `aten::_fused_adamw_`
+    pub static _FUSED_ADAMW_: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            f64,
+            f64,
+            f64,
+            f64,
+            f64,
+            bool,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adamw_", "");
+    /// `aten::_fused_adamw_.tensor_lr`
+    pub static _FUSED_ADAMW__TENSOR_LR: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Tensor,
+            f64,
+            f64,
+            f64,
+            f64,
+            bool,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adamw_", "tensor_lr");
+    /// `aten::_fused_adagrad_`
+    pub static _FUSED_ADAGRAD_: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            f64,
+            f64,
+            f64,
+            f64,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adagrad_", "");
+    /// `aten::_fused_adagrad_.tensor_lr`
+    pub static _FUSED_ADAGRAD__TENSOR_LR: TypedOp<
+        (
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Vec<Tensor>,
+            Tensor,
+            f64,
+            f64,
+            f64,
+            bool,
+            Option<Tensor>,
+            Option<Tensor>,
+        ),
+        (),
+    > = TypedOp::new("aten::_fused_adagrad_", "tensor_lr");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Scalar, Tensor};
+    use c10::{MemoryFormat, Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -138,6 +755,106 @@ pub mod calls {
         handles::_FOREACH_ADD_LIST_OUT.call((self_, other, alpha, out))
     }
 
+    /// `aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_add_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADD_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_add_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_add__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_ADD__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_add.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_add_scalarlist_out(self_: &[Tensor], scalars: &[Scalar], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ADD_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_add_tensor(self_: &[Tensor], other: &Tensor, alpha: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADD_TENSOR.call((self_, other, alpha))
+    }
+
+    /// `aten::_foreach_add_.Tensor(Tensor(a!)[] self, Tensor other, *, Scalar alpha=1) -> ()`
+    #[inline]
+    pub fn _foreach_add__tensor(self_: &[Tensor], other: &Tensor, alpha: &Scalar) -> Result<()> {
+        handles::_FOREACH_ADD__TENSOR.call((self_, other, alpha))
+    }
+
+    /// `aten::_foreach_add.Tensor_out(Tensor[] self, Tensor other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_add_tensor_out(
+        self_: &[Tensor],
+        other: &Tensor,
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_TENSOR_OUT.call((self_, other, alpha, out))
+    }
+
+    /// `aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sub_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_sub_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_sub__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_SUB__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_sub.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sub_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SUB_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sub_list(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_LIST.call((self_, other, alpha))
+    }
+
+    /// `aten::_foreach_sub_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()`
+    #[inline]
+    pub fn _foreach_sub__list(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<()> {
+        handles::_FOREACH_SUB__LIST.call((self_, other, alpha))
+    }
+
+    /// `aten::_foreach_sub.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sub_list_out(
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_SUB_LIST_OUT.call((self_, other, alpha, out))
+    }
+
+    /// `aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sub_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_sub_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_sub__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_SUB__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_sub.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sub_scalarlist_out(self_: &[Tensor], scalars: &[Scalar], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SUB_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
     /// `aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
     #[inline]
     pub fn _foreach_mul_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
@@ -154,6 +871,42 @@ pub mod calls {
     #[inline]
     pub fn _foreach_mul_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
         handles::_FOREACH_MUL_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_mul_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_mul_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_mul__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_mul.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_mul_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_mul_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_mul_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_mul__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_MUL__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_mul.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_mul_scalarlist_out(self_: &[Tensor], scalars: &[Scalar], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL_SCALARLIST_OUT.call((self_, scalars, out))
     }
 
     /// `aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]`
@@ -174,6 +927,809 @@ pub mod calls {
         handles::_FOREACH_MUL_TENSOR_OUT.call((self_, other, out))
     }
 
+    /// `aten::_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_div_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_div_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_div__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_DIV__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_div.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_div_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_div_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_div_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_div__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_div.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_div_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_div_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_div_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_div__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_DIV__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_div.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_div_scalarlist_out(self_: &[Tensor], scalars: &[Scalar], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_div_tensor(self_: &[Tensor], other: &Tensor) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_TENSOR.call((self_, other))
+    }
+
+    /// `aten::_foreach_div_.Tensor(Tensor(a!)[] self, Tensor other) -> ()`
+    #[inline]
+    pub fn _foreach_div__tensor(self_: &[Tensor], other: &Tensor) -> Result<()> {
+        handles::_FOREACH_DIV__TENSOR.call((self_, other))
+    }
+
+    /// `aten::_foreach_div.Tensor_out(Tensor[] self, Tensor other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_div_tensor_out(self_: &[Tensor], other: &Tensor, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV_TENSOR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_max_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_max_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_max.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_max_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_clamp_max_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_clamp_max.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_max_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_max_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_max.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_max_scalarlist_out(
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_min_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_min_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_min.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_min_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_clamp_min_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_clamp_min.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clamp_min_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_min_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_min.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clamp_min_scalarlist_out(
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_maximum_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_maximum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_maximum__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_maximum.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_maximum_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_maximum_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_maximum_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_maximum__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_maximum.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_maximum_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_maximum_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_maximum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_maximum__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_maximum.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_maximum_scalarlist_out(
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_minimum_scalar(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_minimum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()`
+    #[inline]
+    pub fn _foreach_minimum__scalar(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_MINIMUM__SCALAR.call((self_, scalar))
+    }
+
+    /// `aten::_foreach_minimum.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_minimum_scalar_out(self_: &[Tensor], scalar: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MINIMUM_SCALAR_OUT.call((self_, scalar, out))
+    }
+
+    /// `aten::_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_minimum_list(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_minimum_.List(Tensor(a!)[] self, Tensor[] other) -> ()`
+    #[inline]
+    pub fn _foreach_minimum__list(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MINIMUM__LIST.call((self_, other))
+    }
+
+    /// `aten::_foreach_minimum.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_minimum_list_out(self_: &[Tensor], other: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MINIMUM_LIST_OUT.call((self_, other, out))
+    }
+
+    /// `aten::_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_minimum_scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_minimum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_minimum__scalarlist(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_MINIMUM__SCALARLIST.call((self_, scalars))
+    }
+
+    /// `aten::_foreach_minimum.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_minimum_scalarlist_out(
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MINIMUM_SCALARLIST_OUT.call((self_, scalars, out))
+    }
+
+    /// `aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcdiv_scalar(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_SCALAR.call((self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcdiv_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv__scalar(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__SCALAR.call((self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcdiv.Scalar_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv_scalar_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_SCALAR_OUT.call((self_, tensor1, tensor2, value, out))
+    }
+
+    /// `aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcdiv_scalarlist(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_SCALARLIST.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv__scalarlist(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__SCALARLIST.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv.ScalarList_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv_scalarlist_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_SCALARLIST_OUT.call((self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcdiv_tensor(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_TENSOR.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv__tensor(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__TENSOR.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv.Tensor_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcdiv_tensor_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_TENSOR_OUT.call((self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcmul_scalar(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_SCALAR.call((self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcmul_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul__scalar(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__SCALAR.call((self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcmul.Scalar_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul_scalar_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_SCALAR_OUT.call((self_, tensor1, tensor2, value, out))
+    }
+
+    /// `aten::_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcmul_scalarlist(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_SCALARLIST.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul__scalarlist(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__SCALARLIST.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul.ScalarList_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul_scalarlist_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_SCALARLIST_OUT.call((self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_addcmul_tensor(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_TENSOR.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul__tensor(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__TENSOR.call((self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul.Tensor_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_addcmul_tensor_out(
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_TENSOR_OUT.call((self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_lerp_list(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weights: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_LIST.call((self_, tensors1, weights))
+    }
+
+    /// `aten::_foreach_lerp_.List(Tensor(a!)[] self, Tensor[] tensors1, Tensor[] weights) -> ()`
+    #[inline]
+    pub fn _foreach_lerp__list(self_: &[Tensor], tensors1: &[Tensor], weights: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LERP__LIST.call((self_, tensors1, weights))
+    }
+
+    /// `aten::_foreach_lerp.List_out(Tensor[] self, Tensor[] tensors1, Tensor[] weights, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_lerp_list_out(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weights: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_LIST_OUT.call((self_, tensors1, weights, out))
+    }
+
+    /// `aten::_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_lerp_scalar(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_SCALAR.call((self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp_.Scalar(Tensor(a!)[] self, Tensor[] tensors1, Scalar weight) -> ()`
+    #[inline]
+    pub fn _foreach_lerp__scalar(self_: &[Tensor], tensors1: &[Tensor], weight: &Scalar) -> Result<()> {
+        handles::_FOREACH_LERP__SCALAR.call((self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp.Scalar_out(Tensor[] self, Tensor[] tensors1, Scalar weight, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_lerp_scalar_out(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_SCALAR_OUT.call((self_, tensors1, weight, out))
+    }
+
+    /// `aten::_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_lerp_scalarlist(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_SCALARLIST.call((self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp_.ScalarList(Tensor(a!)[] self, Tensor[] tensors1, Scalar[] weight) -> ()`
+    #[inline]
+    pub fn _foreach_lerp__scalarlist(self_: &[Tensor], tensors1: &[Tensor], weight: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_LERP__SCALARLIST.call((self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp.ScalarList_out(Tensor[] self, Tensor[] tensors1, Scalar[] weight, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_lerp_scalarlist_out(
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_SCALARLIST_OUT.call((self_, tensors1, weight, out))
+    }
+
+    /// `aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_pow_list(self_: &[Tensor], exponent: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_LIST.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.List(Tensor(a!)[] self, Tensor[] exponent) -> ()`
+    #[inline]
+    pub fn _foreach_pow__list(self_: &[Tensor], exponent: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_POW__LIST.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.List_out(Tensor[] self, Tensor[] exponent, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_pow_list_out(self_: &[Tensor], exponent: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_POW_LIST_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_pow_scalar(self_: &[Tensor], exponent: &Scalar) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALAR.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.Scalar(Tensor(a!)[] self, Scalar exponent) -> ()`
+    #[inline]
+    pub fn _foreach_pow__scalar(self_: &[Tensor], exponent: &Scalar) -> Result<()> {
+        handles::_FOREACH_POW__SCALAR.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.Scalar_out(Tensor[] self, Scalar exponent, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_pow_scalar_out(self_: &[Tensor], exponent: &Scalar, out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_POW_SCALAR_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_pow_scalarlist(self_: &[Tensor], exponent: &[Scalar]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALARLIST.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.ScalarList(Tensor(a!)[] self, Scalar[] exponent) -> ()`
+    #[inline]
+    pub fn _foreach_pow__scalarlist(self_: &[Tensor], exponent: &[Scalar]) -> Result<()> {
+        handles::_FOREACH_POW__SCALARLIST.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.ScalarList_out(Tensor[] self, Scalar[] exponent, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_pow_scalarlist_out(self_: &[Tensor], exponent: &[Scalar], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_POW_SCALARLIST_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_pow_scalarandtensor(self_: &Scalar, exponent: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALARANDTENSOR.call((self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.ScalarAndTensor_out(Scalar self, Tensor[] exponent, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_pow_scalarandtensor_out(
+        self_: &Scalar,
+        exponent: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_POW_SCALARANDTENSOR_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::_foreach_abs(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_abs(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ABS.call((self_,))
+    }
+
+    /// `aten::_foreach_abs_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_abs_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ABS_.call((self_,))
+    }
+
+    /// `aten::_foreach_abs.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_abs_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ABS_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_ceil(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_ceil(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CEIL.call((self_,))
+    }
+
+    /// `aten::_foreach_ceil_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_ceil_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CEIL_.call((self_,))
+    }
+
+    /// `aten::_foreach_ceil.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_ceil_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CEIL_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_cos(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_cos(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_COS.call((self_,))
+    }
+
+    /// `aten::_foreach_cos_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_cos_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_COS_.call((self_,))
+    }
+
+    /// `aten::_foreach_cos.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_cos_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_COS_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_exp(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_exp(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_EXP.call((self_,))
+    }
+
+    /// `aten::_foreach_exp_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_exp_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXP_.call((self_,))
+    }
+
+    /// `aten::_foreach_exp.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_exp_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXP_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_expm1(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_expm1(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_EXPM1.call((self_,))
+    }
+
+    /// `aten::_foreach_expm1_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_expm1_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXPM1_.call((self_,))
+    }
+
+    /// `aten::_foreach_expm1.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_expm1_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXPM1_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_floor(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_floor(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_FLOOR.call((self_,))
+    }
+
+    /// `aten::_foreach_floor_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_floor_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_FLOOR_.call((self_,))
+    }
+
+    /// `aten::_foreach_floor.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_floor_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_FLOOR_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_log(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_log(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LOG.call((self_,))
+    }
+
+    /// `aten::_foreach_log_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_log_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG_.call((self_,))
+    }
+
+    /// `aten::_foreach_log.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_log_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_log1p(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_log1p(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LOG1P.call((self_,))
+    }
+
+    /// `aten::_foreach_log1p_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_log1p_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG1P_.call((self_,))
+    }
+
+    /// `aten::_foreach_log1p.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_log1p_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG1P_OUT.call((self_, out))
+    }
+
     /// `aten::_foreach_neg(Tensor[] self) -> Tensor[]`
     #[inline]
     pub fn _foreach_neg(self_: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -192,10 +1748,218 @@ pub mod calls {
         handles::_FOREACH_NEG_OUT.call((self_, out))
     }
 
+    /// `aten::_foreach_reciprocal(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_reciprocal(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_RECIPROCAL.call((self_,))
+    }
+
+    /// `aten::_foreach_reciprocal_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_reciprocal_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RECIPROCAL_.call((self_,))
+    }
+
+    /// `aten::_foreach_reciprocal.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_reciprocal_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RECIPROCAL_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_round(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_round(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ROUND.call((self_,))
+    }
+
+    /// `aten::_foreach_round_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_round_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ROUND_.call((self_,))
+    }
+
+    /// `aten::_foreach_round.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_round_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ROUND_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_rsqrt(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_rsqrt(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_RSQRT.call((self_,))
+    }
+
+    /// `aten::_foreach_rsqrt_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_rsqrt_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RSQRT_.call((self_,))
+    }
+
+    /// `aten::_foreach_rsqrt.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_rsqrt_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RSQRT_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_sigmoid(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sigmoid(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIGMOID.call((self_,))
+    }
+
+    /// `aten::_foreach_sigmoid_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_sigmoid_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGMOID_.call((self_,))
+    }
+
+    /// `aten::_foreach_sigmoid.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sigmoid_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGMOID_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_sign(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sign(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIGN.call((self_,))
+    }
+
+    /// `aten::_foreach_sign_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_sign_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGN_.call((self_,))
+    }
+
+    /// `aten::_foreach_sign.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sign_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGN_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_sin(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sin(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIN.call((self_,))
+    }
+
+    /// `aten::_foreach_sin_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_sin_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIN_.call((self_,))
+    }
+
+    /// `aten::_foreach_sin.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sin_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIN_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_sqrt(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_sqrt(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SQRT.call((self_,))
+    }
+
+    /// `aten::_foreach_sqrt_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_sqrt_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SQRT_.call((self_,))
+    }
+
+    /// `aten::_foreach_sqrt.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_sqrt_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SQRT_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_tanh(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_tanh(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_TANH.call((self_,))
+    }
+
+    /// `aten::_foreach_tanh_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_tanh_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TANH_.call((self_,))
+    }
+
+    /// `aten::_foreach_tanh.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_tanh_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TANH_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_trunc(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_trunc(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_TRUNC.call((self_,))
+    }
+
+    /// `aten::_foreach_trunc_(Tensor(a!)[] self) -> ()`
+    #[inline]
+    pub fn _foreach_trunc_(self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TRUNC_.call((self_,))
+    }
+
+    /// `aten::_foreach_trunc.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_trunc_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TRUNC_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_max(Tensor[] self) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_max(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAX.call((self_,))
+    }
+
+    /// `aten::_foreach_max.out(Tensor[] self, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_max_out(self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAX_OUT.call((self_, out))
+    }
+
+    /// `aten::_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_mm(self_: &[Tensor], mat2: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MM.call((self_, mat2))
+    }
+
+    /// `aten::_foreach_mm.out(Tensor[] self, Tensor[] mat2, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_mm_out(self_: &[Tensor], mat2: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MM_OUT.call((self_, mat2, out))
+    }
+
+    /// `aten::_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]`
+    #[inline]
+    pub fn _foreach_clone(self_: &[Tensor], memory_format: Option<MemoryFormat>) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLONE.call((self_, memory_format))
+    }
+
+    /// `aten::_foreach_clone.out(Tensor[] self, *, MemoryFormat? memory_format=None, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn _foreach_clone_out(
+        self_: &[Tensor],
+        memory_format: Option<MemoryFormat>,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLONE_OUT.call((self_, memory_format, out))
+    }
+
     /// `aten::_foreach_zero_(Tensor(a!)[] self) -> ()`
     #[inline]
     pub fn _foreach_zero_(self_: &[Tensor]) -> Result<()> {
         handles::_FOREACH_ZERO_.call((self_,))
+    }
+
+    /// `aten::_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()`
+    #[inline]
+    pub fn _foreach_copy_(self_: &[Tensor], src: &[Tensor], non_blocking: bool) -> Result<()> {
+        handles::_FOREACH_COPY_.call((self_, src, non_blocking))
     }
 
     /// `aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
@@ -261,11 +2025,223 @@ pub mod calls {
             found_inf,
         ))
     }
+
+    /// `aten::_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adam_(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAM_.call((
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
+
+    /// `aten::_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adam__tensor_lr(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAM__TENSOR_LR.call((
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
+
+    /// `aten::_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adamw_(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAMW_.call((
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
+
+    /// `aten::_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adamw__tensor_lr(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAMW__TENSOR_LR.call((
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
+
+    /// `aten::_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adagrad_(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        state_sums: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        lr_decay: f64,
+        weight_decay: f64,
+        eps: f64,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAGRAD_.call((
+            self_,
+            grads,
+            state_sums,
+            state_steps,
+            lr,
+            lr_decay,
+            weight_decay,
+            eps,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
+
+    /// `aten::_fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()`
+    #[inline]
+    pub fn _fused_adagrad__tensor_lr(
+        self_: &[Tensor],
+        grads: &[Tensor],
+        state_sums: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        lr_decay: f64,
+        weight_decay: f64,
+        eps: f64,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAGRAD__TENSOR_LR.call((
+            self_,
+            grads,
+            state_sums,
+            state_steps,
+            lr,
+            lr_decay,
+            weight_decay,
+            eps,
+            maximize,
+            grad_scale,
+            found_inf,
+        ))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Scalar, Tensor};
+    use c10::{DispatchKeySet, MemoryFormat, Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -330,6 +2306,163 @@ pub mod redispatch {
         handles::_FOREACH_ADD_LIST_OUT.redispatch(keyset, (self_, other, alpha, out))
     }
 
+    /// `aten::_foreach_add.ScalarList`
+    #[inline]
+    pub fn _foreach_add_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADD_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_add_.ScalarList`
+    #[inline]
+    pub fn _foreach_add__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_add.ScalarList_out`
+    #[inline]
+    pub fn _foreach_add_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_add.Tensor`
+    #[inline]
+    pub fn _foreach_add_tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+        alpha: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADD_TENSOR.redispatch(keyset, (self_, other, alpha))
+    }
+
+    /// `aten::_foreach_add_.Tensor`
+    #[inline]
+    pub fn _foreach_add__tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+        alpha: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_ADD__TENSOR.redispatch(keyset, (self_, other, alpha))
+    }
+
+    /// `aten::_foreach_add.Tensor_out`
+    #[inline]
+    pub fn _foreach_add_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADD_TENSOR_OUT.redispatch(keyset, (self_, other, alpha, out))
+    }
+
+    /// `aten::_foreach_sub.Scalar`
+    #[inline]
+    pub fn _foreach_sub_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_sub_.Scalar`
+    #[inline]
+    pub fn _foreach_sub__scalar(keyset: DispatchKeySet, self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_SUB__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_sub.Scalar_out`
+    #[inline]
+    pub fn _foreach_sub_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_SUB_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_sub.List`
+    #[inline]
+    pub fn _foreach_sub_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_LIST.redispatch(keyset, (self_, other, alpha))
+    }
+
+    /// `aten::_foreach_sub_.List`
+    #[inline]
+    pub fn _foreach_sub__list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_SUB__LIST.redispatch(keyset, (self_, other, alpha))
+    }
+
+    /// `aten::_foreach_sub.List_out`
+    #[inline]
+    pub fn _foreach_sub_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        alpha: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_SUB_LIST_OUT.redispatch(keyset, (self_, other, alpha, out))
+    }
+
+    /// `aten::_foreach_sub.ScalarList`
+    #[inline]
+    pub fn _foreach_sub_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SUB_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_sub_.ScalarList`
+    #[inline]
+    pub fn _foreach_sub__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_SUB__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_sub.ScalarList_out`
+    #[inline]
+    pub fn _foreach_sub_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_SUB_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
     /// `aten::_foreach_mul.Scalar`
     #[inline]
     pub fn _foreach_mul_scalar(
@@ -355,6 +2488,64 @@ pub mod redispatch {
         out: &[Tensor],
     ) -> Result<()> {
         handles::_FOREACH_MUL_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_mul.List`
+    #[inline]
+    pub fn _foreach_mul_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_mul_.List`
+    #[inline]
+    pub fn _foreach_mul__list(keyset: DispatchKeySet, self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MUL__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_mul.List_out`
+    #[inline]
+    pub fn _foreach_mul_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MUL_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_mul.ScalarList`
+    #[inline]
+    pub fn _foreach_mul_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MUL_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_mul_.ScalarList`
+    #[inline]
+    pub fn _foreach_mul__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_MUL__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_mul.ScalarList_out`
+    #[inline]
+    pub fn _foreach_mul_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MUL_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
     }
 
     /// `aten::_foreach_mul.Tensor`
@@ -384,6 +2575,1048 @@ pub mod redispatch {
         handles::_FOREACH_MUL_TENSOR_OUT.redispatch(keyset, (self_, other, out))
     }
 
+    /// `aten::_foreach_div.Scalar`
+    #[inline]
+    pub fn _foreach_div_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_div_.Scalar`
+    #[inline]
+    pub fn _foreach_div__scalar(keyset: DispatchKeySet, self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_DIV__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_div.Scalar_out`
+    #[inline]
+    pub fn _foreach_div_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_DIV_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_div.List`
+    #[inline]
+    pub fn _foreach_div_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_div_.List`
+    #[inline]
+    pub fn _foreach_div__list(keyset: DispatchKeySet, self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_DIV__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_div.List_out`
+    #[inline]
+    pub fn _foreach_div_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_DIV_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_div.ScalarList`
+    #[inline]
+    pub fn _foreach_div_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_div_.ScalarList`
+    #[inline]
+    pub fn _foreach_div__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_DIV__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_div.ScalarList_out`
+    #[inline]
+    pub fn _foreach_div_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_DIV_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_div.Tensor`
+    #[inline]
+    pub fn _foreach_div_tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_DIV_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_div_.Tensor`
+    #[inline]
+    pub fn _foreach_div__tensor(keyset: DispatchKeySet, self_: &[Tensor], other: &Tensor) -> Result<()> {
+        handles::_FOREACH_DIV__TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_div.Tensor_out`
+    #[inline]
+    pub fn _foreach_div_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_DIV_TENSOR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_max.Scalar`
+    #[inline]
+    pub fn _foreach_clamp_max_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_max_.Scalar`
+    #[inline]
+    pub fn _foreach_clamp_max__scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_max.Scalar_out`
+    #[inline]
+    pub fn _foreach_clamp_max_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_clamp_max.List`
+    #[inline]
+    pub fn _foreach_clamp_max_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_clamp_max_.List`
+    #[inline]
+    pub fn _foreach_clamp_max__list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_clamp_max.List_out`
+    #[inline]
+    pub fn _foreach_clamp_max_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_max.ScalarList`
+    #[inline]
+    pub fn _foreach_clamp_max_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MAX_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_max_.ScalarList`
+    #[inline]
+    pub fn _foreach_clamp_max__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_max.ScalarList_out`
+    #[inline]
+    pub fn _foreach_clamp_max_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MAX_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_clamp_min.Scalar`
+    #[inline]
+    pub fn _foreach_clamp_min_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_min_.Scalar`
+    #[inline]
+    pub fn _foreach_clamp_min__scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_clamp_min.Scalar_out`
+    #[inline]
+    pub fn _foreach_clamp_min_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_clamp_min.List`
+    #[inline]
+    pub fn _foreach_clamp_min_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_clamp_min_.List`
+    #[inline]
+    pub fn _foreach_clamp_min__list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_clamp_min.List_out`
+    #[inline]
+    pub fn _foreach_clamp_min_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_clamp_min.ScalarList`
+    #[inline]
+    pub fn _foreach_clamp_min_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLAMP_MIN_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_min_.ScalarList`
+    #[inline]
+    pub fn _foreach_clamp_min__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_clamp_min.ScalarList_out`
+    #[inline]
+    pub fn _foreach_clamp_min_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLAMP_MIN_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_maximum.Scalar`
+    #[inline]
+    pub fn _foreach_maximum_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_maximum_.Scalar`
+    #[inline]
+    pub fn _foreach_maximum__scalar(keyset: DispatchKeySet, self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_maximum.Scalar_out`
+    #[inline]
+    pub fn _foreach_maximum_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_maximum.List`
+    #[inline]
+    pub fn _foreach_maximum_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_maximum_.List`
+    #[inline]
+    pub fn _foreach_maximum__list(keyset: DispatchKeySet, self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_maximum.List_out`
+    #[inline]
+    pub fn _foreach_maximum_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_maximum.ScalarList`
+    #[inline]
+    pub fn _foreach_maximum_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAXIMUM_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_maximum_.ScalarList`
+    #[inline]
+    pub fn _foreach_maximum__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_MAXIMUM__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_maximum.ScalarList_out`
+    #[inline]
+    pub fn _foreach_maximum_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MAXIMUM_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_minimum.Scalar`
+    #[inline]
+    pub fn _foreach_minimum_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_minimum_.Scalar`
+    #[inline]
+    pub fn _foreach_minimum__scalar(keyset: DispatchKeySet, self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+        handles::_FOREACH_MINIMUM__SCALAR.redispatch(keyset, (self_, scalar))
+    }
+
+    /// `aten::_foreach_minimum.Scalar_out`
+    #[inline]
+    pub fn _foreach_minimum_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalar: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MINIMUM_SCALAR_OUT.redispatch(keyset, (self_, scalar, out))
+    }
+
+    /// `aten::_foreach_minimum.List`
+    #[inline]
+    pub fn _foreach_minimum_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_minimum_.List`
+    #[inline]
+    pub fn _foreach_minimum__list(keyset: DispatchKeySet, self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MINIMUM__LIST.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::_foreach_minimum.List_out`
+    #[inline]
+    pub fn _foreach_minimum_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        other: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MINIMUM_LIST_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::_foreach_minimum.ScalarList`
+    #[inline]
+    pub fn _foreach_minimum_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MINIMUM_SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_minimum_.ScalarList`
+    #[inline]
+    pub fn _foreach_minimum__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_MINIMUM__SCALARLIST.redispatch(keyset, (self_, scalars))
+    }
+
+    /// `aten::_foreach_minimum.ScalarList_out`
+    #[inline]
+    pub fn _foreach_minimum_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MINIMUM_SCALARLIST_OUT.redispatch(keyset, (self_, scalars, out))
+    }
+
+    /// `aten::_foreach_addcdiv.Scalar`
+    #[inline]
+    pub fn _foreach_addcdiv_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_SCALAR.redispatch(keyset, (self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcdiv_.Scalar`
+    #[inline]
+    pub fn _foreach_addcdiv__scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__SCALAR.redispatch(keyset, (self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcdiv.Scalar_out`
+    #[inline]
+    pub fn _foreach_addcdiv_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_SCALAR_OUT.redispatch(keyset, (self_, tensor1, tensor2, value, out))
+    }
+
+    /// `aten::_foreach_addcdiv.ScalarList`
+    #[inline]
+    pub fn _foreach_addcdiv_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_SCALARLIST.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv_.ScalarList`
+    #[inline]
+    pub fn _foreach_addcdiv__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__SCALARLIST.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv.ScalarList_out`
+    #[inline]
+    pub fn _foreach_addcdiv_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_SCALARLIST_OUT.redispatch(keyset, (self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcdiv.Tensor`
+    #[inline]
+    pub fn _foreach_addcdiv_tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCDIV_TENSOR.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv_.Tensor`
+    #[inline]
+    pub fn _foreach_addcdiv__tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV__TENSOR.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcdiv.Tensor_out`
+    #[inline]
+    pub fn _foreach_addcdiv_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCDIV_TENSOR_OUT.redispatch(keyset, (self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcmul.Scalar`
+    #[inline]
+    pub fn _foreach_addcmul_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_SCALAR.redispatch(keyset, (self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcmul_.Scalar`
+    #[inline]
+    pub fn _foreach_addcmul__scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__SCALAR.redispatch(keyset, (self_, tensor1, tensor2, value))
+    }
+
+    /// `aten::_foreach_addcmul.Scalar_out`
+    #[inline]
+    pub fn _foreach_addcmul_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        value: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_SCALAR_OUT.redispatch(keyset, (self_, tensor1, tensor2, value, out))
+    }
+
+    /// `aten::_foreach_addcmul.ScalarList`
+    #[inline]
+    pub fn _foreach_addcmul_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_SCALARLIST.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul_.ScalarList`
+    #[inline]
+    pub fn _foreach_addcmul__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__SCALARLIST.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul.ScalarList_out`
+    #[inline]
+    pub fn _foreach_addcmul_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_SCALARLIST_OUT.redispatch(keyset, (self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_addcmul.Tensor`
+    #[inline]
+    pub fn _foreach_addcmul_tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ADDCMUL_TENSOR.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul_.Tensor`
+    #[inline]
+    pub fn _foreach_addcmul__tensor(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL__TENSOR.redispatch(keyset, (self_, tensor1, tensor2, scalars))
+    }
+
+    /// `aten::_foreach_addcmul.Tensor_out`
+    #[inline]
+    pub fn _foreach_addcmul_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensor1: &[Tensor],
+        tensor2: &[Tensor],
+        scalars: &Tensor,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_ADDCMUL_TENSOR_OUT.redispatch(keyset, (self_, tensor1, tensor2, scalars, out))
+    }
+
+    /// `aten::_foreach_lerp.List`
+    #[inline]
+    pub fn _foreach_lerp_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weights: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_LIST.redispatch(keyset, (self_, tensors1, weights))
+    }
+
+    /// `aten::_foreach_lerp_.List`
+    #[inline]
+    pub fn _foreach_lerp__list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weights: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP__LIST.redispatch(keyset, (self_, tensors1, weights))
+    }
+
+    /// `aten::_foreach_lerp.List_out`
+    #[inline]
+    pub fn _foreach_lerp_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weights: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_LIST_OUT.redispatch(keyset, (self_, tensors1, weights, out))
+    }
+
+    /// `aten::_foreach_lerp.Scalar`
+    #[inline]
+    pub fn _foreach_lerp_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_SCALAR.redispatch(keyset, (self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp_.Scalar`
+    #[inline]
+    pub fn _foreach_lerp__scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &Scalar,
+    ) -> Result<()> {
+        handles::_FOREACH_LERP__SCALAR.redispatch(keyset, (self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp.Scalar_out`
+    #[inline]
+    pub fn _foreach_lerp_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_SCALAR_OUT.redispatch(keyset, (self_, tensors1, weight, out))
+    }
+
+    /// `aten::_foreach_lerp.ScalarList`
+    #[inline]
+    pub fn _foreach_lerp_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LERP_SCALARLIST.redispatch(keyset, (self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp_.ScalarList`
+    #[inline]
+    pub fn _foreach_lerp__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP__SCALARLIST.redispatch(keyset, (self_, tensors1, weight))
+    }
+
+    /// `aten::_foreach_lerp.ScalarList_out`
+    #[inline]
+    pub fn _foreach_lerp_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        tensors1: &[Tensor],
+        weight: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_LERP_SCALARLIST_OUT.redispatch(keyset, (self_, tensors1, weight, out))
+    }
+
+    /// `aten::_foreach_pow.List`
+    #[inline]
+    pub fn _foreach_pow_list(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_LIST.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.List`
+    #[inline]
+    pub fn _foreach_pow__list(keyset: DispatchKeySet, self_: &[Tensor], exponent: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_POW__LIST.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.List_out`
+    #[inline]
+    pub fn _foreach_pow_list_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_POW_LIST_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.Scalar`
+    #[inline]
+    pub fn _foreach_pow_scalar(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &Scalar,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALAR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.Scalar`
+    #[inline]
+    pub fn _foreach_pow__scalar(keyset: DispatchKeySet, self_: &[Tensor], exponent: &Scalar) -> Result<()> {
+        handles::_FOREACH_POW__SCALAR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.Scalar_out`
+    #[inline]
+    pub fn _foreach_pow_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &Scalar,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_POW_SCALAR_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.ScalarList`
+    #[inline]
+    pub fn _foreach_pow_scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &[Scalar],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALARLIST.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow_.ScalarList`
+    #[inline]
+    pub fn _foreach_pow__scalarlist(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &[Scalar],
+    ) -> Result<()> {
+        handles::_FOREACH_POW__SCALARLIST.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.ScalarList_out`
+    #[inline]
+    pub fn _foreach_pow_scalarlist_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        exponent: &[Scalar],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_POW_SCALARLIST_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::_foreach_pow.ScalarAndTensor`
+    #[inline]
+    pub fn _foreach_pow_scalarandtensor(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        exponent: &[Tensor],
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_POW_SCALARANDTENSOR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::_foreach_pow.ScalarAndTensor_out`
+    #[inline]
+    pub fn _foreach_pow_scalarandtensor_out(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        exponent: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_POW_SCALARANDTENSOR_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::_foreach_abs`
+    #[inline]
+    pub fn _foreach_abs(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ABS.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_abs_`
+    #[inline]
+    pub fn _foreach_abs_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ABS_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_abs.out`
+    #[inline]
+    pub fn _foreach_abs_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ABS_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_ceil`
+    #[inline]
+    pub fn _foreach_ceil(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CEIL.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_ceil_`
+    #[inline]
+    pub fn _foreach_ceil_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CEIL_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_ceil.out`
+    #[inline]
+    pub fn _foreach_ceil_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_CEIL_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_cos`
+    #[inline]
+    pub fn _foreach_cos(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_COS.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_cos_`
+    #[inline]
+    pub fn _foreach_cos_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_COS_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_cos.out`
+    #[inline]
+    pub fn _foreach_cos_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_COS_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_exp`
+    #[inline]
+    pub fn _foreach_exp(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_EXP.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_exp_`
+    #[inline]
+    pub fn _foreach_exp_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXP_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_exp.out`
+    #[inline]
+    pub fn _foreach_exp_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXP_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_expm1`
+    #[inline]
+    pub fn _foreach_expm1(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_EXPM1.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_expm1_`
+    #[inline]
+    pub fn _foreach_expm1_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXPM1_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_expm1.out`
+    #[inline]
+    pub fn _foreach_expm1_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_EXPM1_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_floor`
+    #[inline]
+    pub fn _foreach_floor(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_FLOOR.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_floor_`
+    #[inline]
+    pub fn _foreach_floor_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_FLOOR_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_floor.out`
+    #[inline]
+    pub fn _foreach_floor_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_FLOOR_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_log`
+    #[inline]
+    pub fn _foreach_log(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LOG.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_log_`
+    #[inline]
+    pub fn _foreach_log_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_log.out`
+    #[inline]
+    pub fn _foreach_log_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_log1p`
+    #[inline]
+    pub fn _foreach_log1p(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_LOG1P.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_log1p_`
+    #[inline]
+    pub fn _foreach_log1p_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG1P_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_log1p.out`
+    #[inline]
+    pub fn _foreach_log1p_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_LOG1P_OUT.redispatch(keyset, (self_, out))
+    }
+
     /// `aten::_foreach_neg`
     #[inline]
     pub fn _foreach_neg(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -402,10 +3635,233 @@ pub mod redispatch {
         handles::_FOREACH_NEG_OUT.redispatch(keyset, (self_, out))
     }
 
+    /// `aten::_foreach_reciprocal`
+    #[inline]
+    pub fn _foreach_reciprocal(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_RECIPROCAL.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_reciprocal_`
+    #[inline]
+    pub fn _foreach_reciprocal_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RECIPROCAL_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_reciprocal.out`
+    #[inline]
+    pub fn _foreach_reciprocal_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RECIPROCAL_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_round`
+    #[inline]
+    pub fn _foreach_round(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_ROUND.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_round_`
+    #[inline]
+    pub fn _foreach_round_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ROUND_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_round.out`
+    #[inline]
+    pub fn _foreach_round_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_ROUND_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_rsqrt`
+    #[inline]
+    pub fn _foreach_rsqrt(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_RSQRT.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_rsqrt_`
+    #[inline]
+    pub fn _foreach_rsqrt_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RSQRT_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_rsqrt.out`
+    #[inline]
+    pub fn _foreach_rsqrt_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_RSQRT_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_sigmoid`
+    #[inline]
+    pub fn _foreach_sigmoid(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIGMOID.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sigmoid_`
+    #[inline]
+    pub fn _foreach_sigmoid_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGMOID_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sigmoid.out`
+    #[inline]
+    pub fn _foreach_sigmoid_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGMOID_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_sign`
+    #[inline]
+    pub fn _foreach_sign(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIGN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sign_`
+    #[inline]
+    pub fn _foreach_sign_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sign.out`
+    #[inline]
+    pub fn _foreach_sign_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIGN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_sin`
+    #[inline]
+    pub fn _foreach_sin(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SIN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sin_`
+    #[inline]
+    pub fn _foreach_sin_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sin.out`
+    #[inline]
+    pub fn _foreach_sin_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SIN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_sqrt`
+    #[inline]
+    pub fn _foreach_sqrt(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_SQRT.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sqrt_`
+    #[inline]
+    pub fn _foreach_sqrt_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SQRT_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_sqrt.out`
+    #[inline]
+    pub fn _foreach_sqrt_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_SQRT_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_tanh`
+    #[inline]
+    pub fn _foreach_tanh(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_TANH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_tanh_`
+    #[inline]
+    pub fn _foreach_tanh_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TANH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_tanh.out`
+    #[inline]
+    pub fn _foreach_tanh_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TANH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_trunc`
+    #[inline]
+    pub fn _foreach_trunc(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_TRUNC.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_trunc_`
+    #[inline]
+    pub fn _foreach_trunc_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TRUNC_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_trunc.out`
+    #[inline]
+    pub fn _foreach_trunc_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_TRUNC_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_max`
+    #[inline]
+    pub fn _foreach_max(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MAX.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_max.out`
+    #[inline]
+    pub fn _foreach_max_out(keyset: DispatchKeySet, self_: &[Tensor], out: &[Tensor]) -> Result<()> {
+        handles::_FOREACH_MAX_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_foreach_mm`
+    #[inline]
+    pub fn _foreach_mm(keyset: DispatchKeySet, self_: &[Tensor], mat2: &[Tensor]) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_MM.redispatch(keyset, (self_, mat2))
+    }
+
+    /// `aten::_foreach_mm.out`
+    #[inline]
+    pub fn _foreach_mm_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        mat2: &[Tensor],
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_MM_OUT.redispatch(keyset, (self_, mat2, out))
+    }
+
+    /// `aten::_foreach_clone`
+    #[inline]
+    pub fn _foreach_clone(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Vec<Tensor>> {
+        handles::_FOREACH_CLONE.redispatch(keyset, (self_, memory_format))
+    }
+
+    /// `aten::_foreach_clone.out`
+    #[inline]
+    pub fn _foreach_clone_out(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        memory_format: Option<MemoryFormat>,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::_FOREACH_CLONE_OUT.redispatch(keyset, (self_, memory_format, out))
+    }
+
     /// `aten::_foreach_zero_`
     #[inline]
     pub fn _foreach_zero_(keyset: DispatchKeySet, self_: &[Tensor]) -> Result<()> {
         handles::_FOREACH_ZERO_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_foreach_copy_`
+    #[inline]
+    pub fn _foreach_copy_(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        src: &[Tensor],
+        non_blocking: bool,
+    ) -> Result<()> {
+        handles::_FOREACH_COPY_.redispatch(keyset, (self_, src, non_blocking))
     }
 
     /// `aten::_fused_sgd_`
@@ -474,6 +3930,242 @@ pub mod redispatch {
                 nesterov,
                 maximize,
                 is_first_step,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adam_`
+    #[inline]
+    pub fn _fused_adam_(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAM_.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adam_.tensor_lr`
+    #[inline]
+    pub fn _fused_adam__tensor_lr(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAM__TENSOR_LR.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adamw_`
+    #[inline]
+    pub fn _fused_adamw_(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAMW_.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adamw_.tensor_lr`
+    #[inline]
+    pub fn _fused_adamw__tensor_lr(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        exp_avgs: &[Tensor],
+        exp_avg_sqs: &[Tensor],
+        max_exp_avg_sqs: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        beta1: f64,
+        beta2: f64,
+        weight_decay: f64,
+        eps: f64,
+        amsgrad: bool,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAMW__TENSOR_LR.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adagrad_`
+    #[inline]
+    pub fn _fused_adagrad_(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        state_sums: &[Tensor],
+        state_steps: &[Tensor],
+        lr: f64,
+        lr_decay: f64,
+        weight_decay: f64,
+        eps: f64,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAGRAD_.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                state_sums,
+                state_steps,
+                lr,
+                lr_decay,
+                weight_decay,
+                eps,
+                maximize,
+                grad_scale,
+                found_inf,
+            ),
+        )
+    }
+
+    /// `aten::_fused_adagrad_.tensor_lr`
+    #[inline]
+    pub fn _fused_adagrad__tensor_lr(
+        keyset: DispatchKeySet,
+        self_: &[Tensor],
+        grads: &[Tensor],
+        state_sums: &[Tensor],
+        state_steps: &[Tensor],
+        lr: &Tensor,
+        lr_decay: f64,
+        weight_decay: f64,
+        eps: f64,
+        maximize: bool,
+        grad_scale: Option<&Tensor>,
+        found_inf: Option<&Tensor>,
+    ) -> Result<()> {
+        handles::_FUSED_ADAGRAD__TENSOR_LR.redispatch(
+            keyset,
+            (
+                self_,
+                grads,
+                state_sums,
+                state_steps,
+                lr,
+                lr_decay,
+                weight_decay,
+                eps,
+                maximize,
                 grad_scale,
                 found_inf,
             ),

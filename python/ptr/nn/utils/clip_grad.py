@@ -28,23 +28,26 @@ def _groups(tensors: list[Any]) -> dict[Any, list[Any]]:
     return groups
 
 
-def _use_foreach(tensors: list[Any], device: Any, foreach: bool | None) -> bool:
-    if device.type in ("cpu", "cuda"):
-        # On the CPU the multi-tensor forms have no advantage of their own, so they are used on request only.
-        plain = all(type(t) is torch.Tensor or type(t) is torch.nn.Parameter for t in tensors)
-        return bool(foreach) or (foreach is None and device.type == "cuda" and plain)
-    if foreach:
+def _check_foreach(device: Any, foreach: bool | None) -> None:
+    if foreach and device.type not in ("cpu", "cuda"):
         raise RuntimeError(f"foreach=True was passed, but can't use the foreach API on {device.type} tensors")
-    return False
 
 
-def _norm(tensor: Any, p: float) -> Any:
-    """Return the p-norm of all elements, as a scalar of their dtype (of their real part's, where complex)."""
-    if p == 2 and not tensor.is_complex() and tensor.dtype in (torch.float32, torch.float64):
+def _use_foreach(tensors: list[Any], device: Any, foreach: bool | None) -> bool:
+    _check_foreach(device, foreach)
+    if foreach is None:
+        return all(type(t) is torch.Tensor or type(t) is torch.nn.Parameter for t in tensors)
+    return foreach
+
+
+def _norms(tensors: list[Any], p: float) -> Any:
+    """Return the p-norms of all elements of each tensor, as a vector of their dtype (of their real part's, where
+    complex)."""
+    if p == 2 and tensors[0].dtype in (torch.float32, torch.float64):
         # One pass over the elements, where `norm` makes several.
-        elements = tensor.reshape(-1)
-        return elements.dot(elements).sqrt()
-    return torch.norm(tensor, p)
+        vectors = [tensor.reshape(-1) for tensor in tensors]
+        return torch.stack([vector.dot(vector) for vector in vectors]).sqrt_()
+    return torch.stack([torch.norm(tensor, p) for tensor in tensors])
 
 
 def get_total_norm(
@@ -56,7 +59,7 @@ def get_total_norm(
         tensors: a tensor or an iterable of them.
         norm_type: the order of the norm; may be ``inf``.
         error_if_nonfinite: raise if the norm is infinite or not a number.
-        foreach: use multi-tensor operations; ``None`` chooses by device.
+        foreach: use multi-tensor operations. Default: where they are cheaper.
 
     Raises:
         RuntimeError: the norm is not finite and ``error_if_nonfinite`` is set.
@@ -66,14 +69,11 @@ def get_total_norm(
     if not tensors:
         return torch.tensor(0.0)
     with torch.no_grad():
-        norms: list[torch.Tensor] = []
+        norms = []
         for (device, _), group in _groups(tensors).items():
-            if _use_foreach(group, device, foreach):
-                norms.extend(torch._foreach_norm(group, norm_type))
-            else:
-                norms.extend(_norm(t, norm_type) for t in group)
-        first_device = tensors[0].device
-        total = _norm(torch.stack([norm.to(first_device) for norm in norms]), norm_type)
+            _check_foreach(device, foreach)  # Norms have no form over lists.
+            norms.append(_norms(group, norm_type).to(tensors[0].device))
+        total = _norms([norms[0] if len(norms) == 1 else torch.cat(norms)], norm_type).squeeze(0)
     if error_if_nonfinite and not torch.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
@@ -92,7 +92,7 @@ def clip_grads_with_norm_(
         parameters: a tensor or an iterable of them.
         max_norm: the greatest norm allowed.
         total_norm: the norm they have, see :func:`get_total_norm`.
-        foreach: use multi-tensor operations; ``None`` chooses by device.
+        foreach: use multi-tensor operations. Default: where they are cheaper.
     """
     grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
     if not grads:
@@ -123,7 +123,7 @@ def clip_grad_norm_(
         max_norm: the greatest norm allowed.
         norm_type: the order of the norm; may be ``inf``.
         error_if_nonfinite: raise if the norm is infinite or not a number.
-        foreach: use multi-tensor operations; ``None`` chooses by device.
+        foreach: use multi-tensor operations. Default: where they are cheaper.
 
     Returns:
         the norm before clipping.
@@ -149,13 +149,14 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     Args:
         parameters: a tensor or an iterable of them.
         clip_value: the greatest magnitude allowed.
-        foreach: use multi-tensor operations; ``None`` chooses by device.
+        foreach: use multi-tensor operations. Default: where they are cheaper.
     """
     clip_value = float(clip_value)
     grads = [p.grad for p in _as_list(parameters) if p.grad is not None]
     with torch.no_grad():
         for (device, _), group in _groups(grads).items():
-            if _use_foreach(group, device, foreach):
+            # On request only: a tensor's own operator does both in one pass.
+            if _use_foreach(group, device, bool(foreach)):
                 torch._foreach_clamp_min_(group, -clip_value)
                 torch._foreach_clamp_max_(group, clip_value)
             else:

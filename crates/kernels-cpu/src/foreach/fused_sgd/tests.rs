@@ -1,4 +1,5 @@
-use ScalarType::{Double, Float};
+use c10::BFloat16;
+use c10::ScalarType::{self, Double, Float};
 
 use super::*;
 use crate::test_tensor::{elements, kernel, layouts, set_elements, tensor, zeros};
@@ -152,4 +153,16 @@ fn lists_of_different_lengths_are_refused() {
     let param = zeros(&[1], ScalarType::Float);
     let call = kernel::<Sgd>("fused_sgd_kernel");
     assert!(call(&[param], &[], &[], 0.0, 0.0, 0.5, 0.0, false, false, true, None, None).is_err());
+}
+
+#[test]
+fn every_tensor_of_the_lists_is_stepped() {
+    for momentum in [0.0, 0.5] {
+        let params = [1f32, 2.0, 3.0].map(|value| tensor(&[1], &[value]));
+        let grads = [1f32, 1.0, 2.0].map(|value| tensor(&[1], &[value]));
+        let buffers = [(); 3].map(|()| zeros(&[1], Float));
+        let call = kernel::<Sgd>("fused_sgd_kernel");
+        call(&params, &grads, &buffers, 0.0, momentum, 0.5, 0.0, false, false, true, None, None).unwrap();
+        assert_eq!(params.map(|param| elements::<f32>(&param)[0]), [0.5, 1.5, 2.0]);
+    }
 }

@@ -3,11 +3,13 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, Error, Result, Tensor};
+use c10::{DispatchKey, Error, MemoryFormat, Result, Scalar, Tensor};
 use iter::DispatchStub;
 
+use crate::at;
 use crate::composite;
 use crate::gen::handles;
+use crate::lists;
 use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
@@ -20,18 +22,189 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::_foreach_add.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", &["pt2_compliant_tag"]),
 ("aten::_foreach_add_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_foreach_add.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_add.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_add_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_add.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_add.Tensor(Tensor[] self, Tensor other, *, Scalar alpha=1) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_add_.Tensor(Tensor(a!)[] self, Tensor other, *, Scalar alpha=1) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_add.Tensor_out(Tensor[] self, Tensor other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sub.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sub_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sub.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sub.List(Tensor[] self, Tensor[] other, *, Scalar alpha=1) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sub_.List(Tensor(a!)[] self, Tensor[] other, *, Scalar alpha=1) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sub.List_out(Tensor[] self, Tensor[] other, *, Scalar alpha=1, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sub.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sub_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sub.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
 ("aten::_foreach_mul.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
 ("aten::_foreach_mul_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_foreach_mul.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_mul.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_mul_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_mul.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_mul.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_mul_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_mul.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
 ("aten::_foreach_mul.Tensor(Tensor[] self, Tensor other) -> Tensor[]", &["pt2_compliant_tag"]),
 ("aten::_foreach_mul_.Tensor(Tensor(a!)[] self, Tensor other) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_foreach_mul.Tensor_out(Tensor[] self, Tensor other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_div.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_div_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_div.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_div.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_div_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_div.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_div.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_div_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_div.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_div.Tensor(Tensor[] self, Tensor other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_div_.Tensor(Tensor(a!)[] self, Tensor other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_div.Tensor_out(Tensor[] self, Tensor other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_max_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_max_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_max_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_max.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_min_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_min_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clamp_min_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_clamp_min.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_maximum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_maximum_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_maximum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_maximum.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_minimum_.Scalar(Tensor(a!)[] self, Scalar scalar) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.Scalar_out(Tensor[] self, Scalar scalar, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_minimum_.List(Tensor(a!)[] self, Tensor[] other) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.List_out(Tensor[] self, Tensor[] other, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_minimum_.ScalarList(Tensor(a!)[] self, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_minimum.ScalarList_out(Tensor[] self, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcdiv_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.Scalar_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcdiv_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.ScalarList_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcdiv_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcdiv.Tensor_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.Scalar(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcmul_.Scalar(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.Scalar_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar value=1, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.ScalarList(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcmul_.ScalarList(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.ScalarList_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Scalar[] scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_addcmul_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_addcmul.Tensor_out(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.List(Tensor[] self, Tensor[] tensors1, Tensor[] weights) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_lerp_.List(Tensor(a!)[] self, Tensor[] tensors1, Tensor[] weights) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.List_out(Tensor[] self, Tensor[] tensors1, Tensor[] weights, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.Scalar(Tensor[] self, Tensor[] tensors1, Scalar weight) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_lerp_.Scalar(Tensor(a!)[] self, Tensor[] tensors1, Scalar weight) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.Scalar_out(Tensor[] self, Tensor[] tensors1, Scalar weight, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.ScalarList(Tensor[] self, Tensor[] tensors1, Scalar[] weight) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_lerp_.ScalarList(Tensor(a!)[] self, Tensor[] tensors1, Scalar[] weight) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_lerp.ScalarList_out(Tensor[] self, Tensor[] tensors1, Scalar[] weight, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_pow.List(Tensor[] self, Tensor[] exponent) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_pow_.List(Tensor(a!)[] self, Tensor[] exponent) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_pow.List_out(Tensor[] self, Tensor[] exponent, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_pow.Scalar(Tensor[] self, Scalar exponent) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_pow_.Scalar(Tensor(a!)[] self, Scalar exponent) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_pow.Scalar_out(Tensor[] self, Scalar exponent, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_pow.ScalarList(Tensor[] self, Scalar[] exponent) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_pow_.ScalarList(Tensor(a!)[] self, Scalar[] exponent) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_pow.ScalarList_out(Tensor[] self, Scalar[] exponent, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_pow.ScalarAndTensor(Scalar self, Tensor[] exponent) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_pow.ScalarAndTensor_out(Scalar self, Tensor[] exponent, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_abs(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_abs_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_abs.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_ceil(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_ceil_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_ceil.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_cos(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_cos_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_cos.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_exp(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_exp_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_exp.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_expm1(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_expm1_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_expm1.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_floor(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_floor_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_floor.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_log(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_log_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_log.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_log1p(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_log1p_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_log1p.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
 ("aten::_foreach_neg(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
 ("aten::_foreach_neg_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_foreach_neg.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_reciprocal(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_reciprocal_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_reciprocal.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_round(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_round_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_round.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_rsqrt(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_rsqrt_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_rsqrt.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sigmoid(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sigmoid_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sigmoid.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sign(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sign_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sign.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sin(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sin_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sin.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_sqrt(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_sqrt_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_sqrt.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_tanh(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_tanh_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_tanh.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_trunc(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_trunc_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_trunc.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_max(Tensor[] self) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_max.out(Tensor[] self, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_mm.out(Tensor[] self, Tensor[] mat2, *, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
+("aten::_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::_foreach_clone.out(Tensor[] self, *, MemoryFormat? memory_format=None, Tensor(a!)[] out) -> ()", &["generated", "out", "pt2_compliant_tag"]),
 ("aten::_foreach_zero_(Tensor(a!)[] self) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
 ("aten::_fused_sgd_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adam_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adam_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adamw_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, float lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adamw_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adagrad_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor(d!)[] state_steps, *, float lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
+("aten::_fused_adagrad_.tensor_lr(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, Tensor[] state_steps, *, Tensor lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()", &["inplace", "pt2_compliant_tag"]),
 ];
 
 static FUSED_SGD_KERNEL: DispatchStub<
@@ -50,9 +223,767 @@ static FUSED_SGD_KERNEL: DispatchStub<
         Option<&Tensor>,
     ) -> Result<()>,
 > = DispatchStub::new("fused_sgd_kernel");
+static FUSED_ADAM_KERNEL: DispatchStub<
+    fn(
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        f64,
+        f64,
+        f64,
+        f64,
+        f64,
+        bool,
+        bool,
+        Option<&Tensor>,
+        Option<&Tensor>,
+    ) -> Result<()>,
+> = DispatchStub::new("fused_adam_kernel");
+static FUSED_ADAMW_KERNEL: DispatchStub<
+    fn(
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        f64,
+        f64,
+        f64,
+        f64,
+        f64,
+        bool,
+        bool,
+        Option<&Tensor>,
+        Option<&Tensor>,
+    ) -> Result<()>,
+> = DispatchStub::new("fused_adamw_kernel");
+static FUSED_ADAGRAD_KERNEL: DispatchStub<
+    fn(
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        &[Tensor],
+        f64,
+        f64,
+        f64,
+        f64,
+        bool,
+        Option<&Tensor>,
+        Option<&Tensor>,
+    ) -> Result<()>,
+> = DispatchStub::new("fused_adagrad_kernel");
+
+fn _foreach_add_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::add_scalar(&self_[i], scalar, &Scalar::Int(1))).collect()
+}
+
+fn _foreach_add__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::add__scalar(&self_[i], scalar, &Scalar::Int(1)).map(drop))
+}
+
+fn _foreach_add_list_each(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::add_tensor(&self_[i], &other[i], alpha)).collect()
+}
+
+fn _foreach_add__list_each(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::add__tensor(&self_[i], &other[i], alpha).map(drop))
+}
+
+fn _foreach_add_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::add_scalar(&self_[i], &scalars[i], &Scalar::Int(1))).collect()
+}
+
+fn _foreach_add__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::add__scalar(&self_[i], &scalars[i], &Scalar::Int(1)).map(drop))
+}
+
+fn _foreach_add_tensor_each(self_: &[Tensor], other: &Tensor, alpha: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).map(|i| at::add_tensor(&self_[i], other, alpha)).collect()
+}
+
+fn _foreach_add__tensor_each(self_: &[Tensor], other: &Tensor, alpha: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).try_for_each(|i| at::add__tensor(&self_[i], other, alpha).map(drop))
+}
+
+fn _foreach_sub_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::sub_scalar(&self_[i], scalar, &Scalar::Int(1))).collect()
+}
+
+fn _foreach_sub__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::sub__scalar(&self_[i], scalar, &Scalar::Int(1)).map(drop))
+}
+
+fn _foreach_sub_list_each(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::sub_tensor(&self_[i], &other[i], alpha)).collect()
+}
+
+fn _foreach_sub__list_each(self_: &[Tensor], other: &[Tensor], alpha: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::sub__tensor(&self_[i], &other[i], alpha).map(drop))
+}
+
+fn _foreach_sub_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::sub_scalar(&self_[i], &scalars[i], &Scalar::Int(1))).collect()
+}
+
+fn _foreach_sub__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::sub__scalar(&self_[i], &scalars[i], &Scalar::Int(1)).map(drop))
+}
+
+fn _foreach_mul_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::mul_scalar(&self_[i], scalar)).collect()
+}
+
+fn _foreach_mul__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::mul__scalar(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_mul_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::mul_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_mul__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::mul__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_mul_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::mul_scalar(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_mul__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::mul__scalar(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_mul_tensor_each(self_: &[Tensor], other: &Tensor) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).map(|i| at::mul_tensor(&self_[i], other)).collect()
+}
+
+fn _foreach_mul__tensor_each(self_: &[Tensor], other: &Tensor) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).try_for_each(|i| at::mul__tensor(&self_[i], other).map(drop))
+}
+
+fn _foreach_div_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::div_scalar(&self_[i], scalar)).collect()
+}
+
+fn _foreach_div__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::div__scalar(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_div_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::div_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_div__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::div__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_div_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::div_scalar(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_div__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::div__scalar(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_div_tensor_each(self_: &[Tensor], other: &Tensor) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).map(|i| at::div_tensor(&self_[i], other)).collect()
+}
+
+fn _foreach_div__tensor_each(self_: &[Tensor], other: &Tensor) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalar_tensor(other)?;
+    (0..self_.len()).try_for_each(|i| at::div__tensor(&self_[i], other).map(drop))
+}
+
+fn _foreach_clamp_max_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::clamp_max(&self_[i], scalar)).collect()
+}
+
+fn _foreach_clamp_max__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max_(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_clamp_max_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::clamp_max_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_clamp_max__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_clamp_max_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::clamp_max(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_clamp_max__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max_(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_clamp_min_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::clamp_min(&self_[i], scalar)).collect()
+}
+
+fn _foreach_clamp_min__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min_(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_clamp_min_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::clamp_min_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_clamp_min__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_clamp_min_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::clamp_min(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_clamp_min__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min_(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_maximum_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::clamp_min(&self_[i], scalar)).collect()
+}
+
+fn _foreach_maximum__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min_(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_maximum_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::clamp_min_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_maximum__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_maximum_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::clamp_min(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_maximum__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::clamp_min_(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_minimum_scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::clamp_max(&self_[i], scalar)).collect()
+}
+
+fn _foreach_minimum__scalar_each(self_: &[Tensor], scalar: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max_(&self_[i], scalar).map(drop))
+}
+
+fn _foreach_minimum_list_each(self_: &[Tensor], other: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).map(|i| at::clamp_max_tensor(&self_[i], &other[i])).collect()
+}
+
+fn _foreach_minimum__list_each(self_: &[Tensor], other: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, other])?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max__tensor(&self_[i], &other[i]).map(drop))
+}
+
+fn _foreach_minimum_scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::clamp_max(&self_[i], &scalars[i])).collect()
+}
+
+fn _foreach_minimum__scalarlist_each(self_: &[Tensor], scalars: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).try_for_each(|i| at::clamp_max_(&self_[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_addcdiv_scalar_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    value: &Scalar,
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    (0..self_.len()).map(|i| at::addcdiv(&self_[i], &tensor1[i], &tensor2[i], value)).collect()
+}
+
+fn _foreach_addcdiv__scalar_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    value: &Scalar,
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    (0..self_.len()).try_for_each(|i| at::addcdiv_(&self_[i], &tensor1[i], &tensor2[i], value).map(drop))
+}
+
+fn _foreach_addcdiv_scalarlist_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &[Scalar],
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::addcdiv(&self_[i], &tensor1[i], &tensor2[i], &scalars[i])).collect()
+}
+
+fn _foreach_addcdiv__scalarlist_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &[Scalar],
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len())
+        .try_for_each(|i| at::addcdiv_(&self_[i], &tensor1[i], &tensor2[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_addcdiv_tensor_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &Tensor,
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    let scalars = lists::unpack(scalars, self_.len())?;
+    (0..self_.len()).map(|i| at::addcdiv(&self_[i], &tensor1[i], &tensor2[i], &scalars[i])).collect()
+}
+
+fn _foreach_addcdiv__tensor_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &Tensor,
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    let scalars = lists::unpack(scalars, self_.len())?;
+    (0..self_.len())
+        .try_for_each(|i| at::addcdiv_(&self_[i], &tensor1[i], &tensor2[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_addcmul_scalar_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    value: &Scalar,
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    (0..self_.len()).map(|i| at::addcmul(&self_[i], &tensor1[i], &tensor2[i], value)).collect()
+}
+
+fn _foreach_addcmul__scalar_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    value: &Scalar,
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    (0..self_.len()).try_for_each(|i| at::addcmul_(&self_[i], &tensor1[i], &tensor2[i], value).map(drop))
+}
+
+fn _foreach_addcmul_scalarlist_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &[Scalar],
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len()).map(|i| at::addcmul(&self_[i], &tensor1[i], &tensor2[i], &scalars[i])).collect()
+}
+
+fn _foreach_addcmul__scalarlist_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &[Scalar],
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    lists::check_scalars(self_, scalars)?;
+    (0..self_.len())
+        .try_for_each(|i| at::addcmul_(&self_[i], &tensor1[i], &tensor2[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_addcmul_tensor_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &Tensor,
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    let scalars = lists::unpack(scalars, self_.len())?;
+    (0..self_.len()).map(|i| at::addcmul(&self_[i], &tensor1[i], &tensor2[i], &scalars[i])).collect()
+}
+
+fn _foreach_addcmul__tensor_each(
+    self_: &[Tensor],
+    tensor1: &[Tensor],
+    tensor2: &[Tensor],
+    scalars: &Tensor,
+) -> Result<()> {
+    lists::check_lists(&[self_, tensor1, tensor2])?;
+    let scalars = lists::unpack(scalars, self_.len())?;
+    (0..self_.len())
+        .try_for_each(|i| at::addcmul_(&self_[i], &tensor1[i], &tensor2[i], &scalars[i]).map(drop))
+}
+
+fn _foreach_lerp_list_each(self_: &[Tensor], tensors1: &[Tensor], weights: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensors1, weights])?;
+    (0..self_.len()).map(|i| at::lerp_tensor(&self_[i], &tensors1[i], &weights[i])).collect()
+}
+
+fn _foreach_lerp__list_each(self_: &[Tensor], tensors1: &[Tensor], weights: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, tensors1, weights])?;
+    (0..self_.len()).try_for_each(|i| at::lerp__tensor(&self_[i], &tensors1[i], &weights[i]).map(drop))
+}
+
+fn _foreach_lerp_scalar_each(self_: &[Tensor], tensors1: &[Tensor], weight: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensors1])?;
+    (0..self_.len()).map(|i| at::lerp_scalar(&self_[i], &tensors1[i], weight)).collect()
+}
+
+fn _foreach_lerp__scalar_each(self_: &[Tensor], tensors1: &[Tensor], weight: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_, tensors1])?;
+    (0..self_.len()).try_for_each(|i| at::lerp__scalar(&self_[i], &tensors1[i], weight).map(drop))
+}
+
+fn _foreach_lerp_scalarlist_each(
+    self_: &[Tensor],
+    tensors1: &[Tensor],
+    weight: &[Scalar],
+) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, tensors1])?;
+    lists::check_scalars(self_, weight)?;
+    (0..self_.len()).map(|i| at::lerp_scalar(&self_[i], &tensors1[i], &weight[i])).collect()
+}
+
+fn _foreach_lerp__scalarlist_each(self_: &[Tensor], tensors1: &[Tensor], weight: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_, tensors1])?;
+    lists::check_scalars(self_, weight)?;
+    (0..self_.len()).try_for_each(|i| at::lerp__scalar(&self_[i], &tensors1[i], &weight[i]).map(drop))
+}
+
+fn _foreach_pow_list_each(self_: &[Tensor], exponent: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, exponent])?;
+    (0..self_.len()).map(|i| at::pow_tensor_tensor(&self_[i], &exponent[i])).collect()
+}
+
+fn _foreach_pow__list_each(self_: &[Tensor], exponent: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_, exponent])?;
+    (0..self_.len()).try_for_each(|i| at::pow__tensor(&self_[i], &exponent[i]).map(drop))
+}
+
+fn _foreach_pow_scalar_each(self_: &[Tensor], exponent: &Scalar) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::pow_tensor_scalar(&self_[i], exponent)).collect()
+}
+
+fn _foreach_pow__scalar_each(self_: &[Tensor], exponent: &Scalar) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::pow__scalar(&self_[i], exponent).map(drop))
+}
+
+fn _foreach_pow_scalarlist_each(self_: &[Tensor], exponent: &[Scalar]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, exponent)?;
+    (0..self_.len()).map(|i| at::pow_tensor_scalar(&self_[i], &exponent[i])).collect()
+}
+
+fn _foreach_pow__scalarlist_each(self_: &[Tensor], exponent: &[Scalar]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    lists::check_scalars(self_, exponent)?;
+    (0..self_.len()).try_for_each(|i| at::pow__scalar(&self_[i], &exponent[i]).map(drop))
+}
+
+fn _foreach_pow_scalarandtensor_each(self_: &Scalar, exponent: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[exponent])?;
+    (0..exponent.len()).map(|i| at::pow_scalar(self_, &exponent[i])).collect()
+}
+
+fn _foreach_abs_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::abs(&self_[i])).collect()
+}
+
+fn _foreach_abs__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::abs_(&self_[i]).map(drop))
+}
+
+fn _foreach_ceil_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::ceil(&self_[i])).collect()
+}
+
+fn _foreach_ceil__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::ceil_(&self_[i]).map(drop))
+}
+
+fn _foreach_cos_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::cos(&self_[i])).collect()
+}
+
+fn _foreach_cos__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::cos_(&self_[i]).map(drop))
+}
+
+fn _foreach_exp_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::exp(&self_[i])).collect()
+}
+
+fn _foreach_exp__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::exp_(&self_[i]).map(drop))
+}
+
+fn _foreach_expm1_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::expm1(&self_[i])).collect()
+}
+
+fn _foreach_expm1__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::expm1_(&self_[i]).map(drop))
+}
+
+fn _foreach_floor_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::floor(&self_[i])).collect()
+}
+
+fn _foreach_floor__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::floor_(&self_[i]).map(drop))
+}
+
+fn _foreach_log_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::log(&self_[i])).collect()
+}
+
+fn _foreach_log__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::log_(&self_[i]).map(drop))
+}
+
+fn _foreach_log1p_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::log1p(&self_[i])).collect()
+}
+
+fn _foreach_log1p__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::log1p_(&self_[i]).map(drop))
+}
+
+fn _foreach_neg_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::neg(&self_[i])).collect()
+}
+
+fn _foreach_neg__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::neg_(&self_[i]).map(drop))
+}
+
+fn _foreach_reciprocal_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::reciprocal(&self_[i])).collect()
+}
+
+fn _foreach_reciprocal__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::reciprocal_(&self_[i]).map(drop))
+}
+
+fn _foreach_round_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::round(&self_[i])).collect()
+}
+
+fn _foreach_round__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::round_(&self_[i]).map(drop))
+}
+
+fn _foreach_rsqrt_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::rsqrt(&self_[i])).collect()
+}
+
+fn _foreach_rsqrt__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::rsqrt_(&self_[i]).map(drop))
+}
+
+fn _foreach_sigmoid_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::sigmoid(&self_[i])).collect()
+}
+
+fn _foreach_sigmoid__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::sigmoid_(&self_[i]).map(drop))
+}
+
+fn _foreach_sign_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::sign(&self_[i])).collect()
+}
+
+fn _foreach_sign__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::sign_(&self_[i]).map(drop))
+}
+
+fn _foreach_sin_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::sin(&self_[i])).collect()
+}
+
+fn _foreach_sin__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::sin_(&self_[i]).map(drop))
+}
+
+fn _foreach_sqrt_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::sqrt(&self_[i])).collect()
+}
+
+fn _foreach_sqrt__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::sqrt_(&self_[i]).map(drop))
+}
+
+fn _foreach_tanh_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::tanh(&self_[i])).collect()
+}
+
+fn _foreach_tanh__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::tanh_(&self_[i]).map(drop))
+}
+
+fn _foreach_trunc_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::trunc(&self_[i])).collect()
+}
+
+fn _foreach_trunc__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::trunc_(&self_[i]).map(drop))
+}
+
+fn _foreach_max_each(self_: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::max(&self_[i])).collect()
+}
+
+fn _foreach_mm_each(self_: &[Tensor], mat2: &[Tensor]) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_, mat2])?;
+    (0..self_.len()).map(|i| at::mm(&self_[i], &mat2[i])).collect()
+}
+
+fn _foreach_clone_each(self_: &[Tensor], memory_format: Option<MemoryFormat>) -> Result<Vec<Tensor>> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).map(|i| at::clone(&self_[i], memory_format)).collect()
+}
+
+fn _foreach_zero__each(self_: &[Tensor]) -> Result<()> {
+    lists::check_lists(&[self_])?;
+    (0..self_.len()).try_for_each(|i| at::zero_(&self_[i]).map(drop))
+}
+
+fn _foreach_copy__each(self_: &[Tensor], src: &[Tensor], non_blocking: bool) -> Result<()> {
+    lists::check_lists(&[self_, src])?;
+    (0..self_.len()).try_for_each(|i| at::copy_(&self_[i], &src[i], non_blocking).map(drop))
+}
 
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("fused_adagrad_kernel").missing(key, &FUSED_ADAGRAD_KERNEL));
+    missing.extend(Serves::dense("fused_adam_kernel").missing(key, &FUSED_ADAM_KERNEL));
+    missing.extend(Serves::dense("fused_adamw_kernel").missing(key, &FUSED_ADAMW_KERNEL));
     missing.extend(Serves::dense("fused_sgd_kernel").missing(key, &FUSED_SGD_KERNEL));
 }
 
@@ -62,13 +993,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_foreach_add.Scalar",
         &handles::_FOREACH_ADD_SCALAR,
         IMPLICIT,
-        |_, (self_, scalar)| composite::foreach::_foreach_add_scalar(self_, scalar),
+        |_, (self_, scalar)| _foreach_add_scalar_each(self_, scalar),
     )?;
     registrar.implement_transparent(
         "_foreach_add_.Scalar",
         &handles::_FOREACH_ADD__SCALAR,
         IMPLICIT,
-        |_, (self_, scalar)| composite::foreach::_foreach_add__scalar(self_, scalar),
+        |_, (self_, scalar)| _foreach_add__scalar_each(self_, scalar),
     )?;
     registrar.implement(
         "_foreach_add.Scalar_out",
@@ -78,7 +1009,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_list(
                 "_foreach_add",
                 out,
-                &composite::foreach::_foreach_add_scalar(self_, scalar)?,
+                &_foreach_add_scalar_each(self_, scalar)?,
                 structured::write_out,
             )
         },
@@ -87,13 +1018,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_foreach_add.List",
         &handles::_FOREACH_ADD_LIST,
         IMPLICIT,
-        |_, (self_, other, alpha)| composite::foreach::_foreach_add_list(self_, other, alpha),
+        |_, (self_, other, alpha)| _foreach_add_list_each(self_, other, alpha),
     )?;
     registrar.implement_transparent(
         "_foreach_add_.List",
         &handles::_FOREACH_ADD__LIST,
         IMPLICIT,
-        |_, (self_, other, alpha)| composite::foreach::_foreach_add__list(self_, other, alpha),
+        |_, (self_, other, alpha)| _foreach_add__list_each(self_, other, alpha),
     )?;
     registrar.implement(
         "_foreach_add.List_out",
@@ -103,7 +1034,132 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_list(
                 "_foreach_add",
                 out,
-                &composite::foreach::_foreach_add_list(self_, other, alpha)?,
+                &_foreach_add_list_each(self_, other, alpha)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_add.ScalarList",
+        &handles::_FOREACH_ADD_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_add_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_add_.ScalarList",
+        &handles::_FOREACH_ADD__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_add__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_add.ScalarList_out",
+        &handles::_FOREACH_ADD_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_add",
+                out,
+                &_foreach_add_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_add.Tensor",
+        &handles::_FOREACH_ADD_TENSOR,
+        IMPLICIT,
+        |_, (self_, other, alpha)| _foreach_add_tensor_each(self_, other, alpha),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_add_.Tensor",
+        &handles::_FOREACH_ADD__TENSOR,
+        IMPLICIT,
+        |_, (self_, other, alpha)| _foreach_add__tensor_each(self_, other, alpha),
+    )?;
+    registrar.implement(
+        "_foreach_add.Tensor_out",
+        &handles::_FOREACH_ADD_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, other, alpha, out)| {
+            structured::write_list(
+                "_foreach_add",
+                out,
+                &_foreach_add_tensor_each(self_, other, alpha)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub.Scalar",
+        &handles::_FOREACH_SUB_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_sub_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub_.Scalar",
+        &handles::_FOREACH_SUB__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_sub__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_sub.Scalar_out",
+        &handles::_FOREACH_SUB_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_sub",
+                out,
+                &_foreach_sub_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub.List",
+        &handles::_FOREACH_SUB_LIST,
+        IMPLICIT,
+        |_, (self_, other, alpha)| _foreach_sub_list_each(self_, other, alpha),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub_.List",
+        &handles::_FOREACH_SUB__LIST,
+        IMPLICIT,
+        |_, (self_, other, alpha)| _foreach_sub__list_each(self_, other, alpha),
+    )?;
+    registrar.implement(
+        "_foreach_sub.List_out",
+        &handles::_FOREACH_SUB_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, alpha, out)| {
+            structured::write_list(
+                "_foreach_sub",
+                out,
+                &_foreach_sub_list_each(self_, other, alpha)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub.ScalarList",
+        &handles::_FOREACH_SUB_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_sub_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sub_.ScalarList",
+        &handles::_FOREACH_SUB__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_sub__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_sub.ScalarList_out",
+        &handles::_FOREACH_SUB_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_sub",
+                out,
+                &_foreach_sub_scalarlist_each(self_, scalars)?,
                 structured::write_out,
             )
         },
@@ -112,13 +1168,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_foreach_mul.Scalar",
         &handles::_FOREACH_MUL_SCALAR,
         IMPLICIT,
-        |_, (self_, scalar)| composite::foreach::_foreach_mul_scalar(self_, scalar),
+        |_, (self_, scalar)| _foreach_mul_scalar_each(self_, scalar),
     )?;
     registrar.implement_transparent(
         "_foreach_mul_.Scalar",
         &handles::_FOREACH_MUL__SCALAR,
         IMPLICIT,
-        |_, (self_, scalar)| composite::foreach::_foreach_mul__scalar(self_, scalar),
+        |_, (self_, scalar)| _foreach_mul__scalar_each(self_, scalar),
     )?;
     registrar.implement(
         "_foreach_mul.Scalar_out",
@@ -128,7 +1184,57 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_list(
                 "_foreach_mul",
                 out,
-                &composite::foreach::_foreach_mul_scalar(self_, scalar)?,
+                &_foreach_mul_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_mul.List",
+        &handles::_FOREACH_MUL_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_mul_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_mul_.List",
+        &handles::_FOREACH_MUL__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_mul__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_mul.List_out",
+        &handles::_FOREACH_MUL_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_mul",
+                out,
+                &_foreach_mul_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_mul.ScalarList",
+        &handles::_FOREACH_MUL_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_mul_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_mul_.ScalarList",
+        &handles::_FOREACH_MUL__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_mul__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_mul.ScalarList_out",
+        &handles::_FOREACH_MUL_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_mul",
+                out,
+                &_foreach_mul_scalarlist_each(self_, scalars)?,
                 structured::write_out,
             )
         },
@@ -137,13 +1243,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "_foreach_mul.Tensor",
         &handles::_FOREACH_MUL_TENSOR,
         IMPLICIT,
-        |_, (self_, other)| composite::foreach::_foreach_mul_tensor(self_, other),
+        |_, (self_, other)| _foreach_mul_tensor_each(self_, other),
     )?;
     registrar.implement_transparent(
         "_foreach_mul_.Tensor",
         &handles::_FOREACH_MUL__TENSOR,
         IMPLICIT,
-        |_, (self_, other)| composite::foreach::_foreach_mul__tensor(self_, other),
+        |_, (self_, other)| _foreach_mul__tensor_each(self_, other),
     )?;
     registrar.implement(
         "_foreach_mul.Tensor_out",
@@ -153,30 +1259,1065 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_list(
                 "_foreach_mul",
                 out,
-                &composite::foreach::_foreach_mul_tensor(self_, other)?,
+                &_foreach_mul_tensor_each(self_, other)?,
                 structured::write_out,
             )
         },
     )?;
+    registrar.implement_transparent(
+        "_foreach_div.Scalar",
+        &handles::_FOREACH_DIV_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_div_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div_.Scalar",
+        &handles::_FOREACH_DIV__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_div__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_div.Scalar_out",
+        &handles::_FOREACH_DIV_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_div",
+                out,
+                &_foreach_div_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div.List",
+        &handles::_FOREACH_DIV_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_div_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div_.List",
+        &handles::_FOREACH_DIV__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_div__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_div.List_out",
+        &handles::_FOREACH_DIV_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_div",
+                out,
+                &_foreach_div_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div.ScalarList",
+        &handles::_FOREACH_DIV_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_div_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div_.ScalarList",
+        &handles::_FOREACH_DIV__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_div__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_div.ScalarList_out",
+        &handles::_FOREACH_DIV_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_div",
+                out,
+                &_foreach_div_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div.Tensor",
+        &handles::_FOREACH_DIV_TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_div_tensor_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_div_.Tensor",
+        &handles::_FOREACH_DIV__TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_div__tensor_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_div.Tensor_out",
+        &handles::_FOREACH_DIV_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_div",
+                out,
+                &_foreach_div_tensor_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max.Scalar",
+        &handles::_FOREACH_CLAMP_MAX_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_clamp_max_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max_.Scalar",
+        &handles::_FOREACH_CLAMP_MAX__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_clamp_max__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_max.Scalar_out",
+        &handles::_FOREACH_CLAMP_MAX_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_clamp_max",
+                out,
+                &_foreach_clamp_max_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max.List",
+        &handles::_FOREACH_CLAMP_MAX_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_clamp_max_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max_.List",
+        &handles::_FOREACH_CLAMP_MAX__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_clamp_max__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_max.List_out",
+        &handles::_FOREACH_CLAMP_MAX_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_clamp_max",
+                out,
+                &_foreach_clamp_max_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max.ScalarList",
+        &handles::_FOREACH_CLAMP_MAX_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_clamp_max_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_max_.ScalarList",
+        &handles::_FOREACH_CLAMP_MAX__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_clamp_max__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_max.ScalarList_out",
+        &handles::_FOREACH_CLAMP_MAX_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_clamp_max",
+                out,
+                &_foreach_clamp_max_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min.Scalar",
+        &handles::_FOREACH_CLAMP_MIN_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_clamp_min_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min_.Scalar",
+        &handles::_FOREACH_CLAMP_MIN__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_clamp_min__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_min.Scalar_out",
+        &handles::_FOREACH_CLAMP_MIN_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_clamp_min",
+                out,
+                &_foreach_clamp_min_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min.List",
+        &handles::_FOREACH_CLAMP_MIN_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_clamp_min_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min_.List",
+        &handles::_FOREACH_CLAMP_MIN__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_clamp_min__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_min.List_out",
+        &handles::_FOREACH_CLAMP_MIN_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_clamp_min",
+                out,
+                &_foreach_clamp_min_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min.ScalarList",
+        &handles::_FOREACH_CLAMP_MIN_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_clamp_min_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clamp_min_.ScalarList",
+        &handles::_FOREACH_CLAMP_MIN__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_clamp_min__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_clamp_min.ScalarList_out",
+        &handles::_FOREACH_CLAMP_MIN_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_clamp_min",
+                out,
+                &_foreach_clamp_min_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum.Scalar",
+        &handles::_FOREACH_MAXIMUM_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_maximum_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum_.Scalar",
+        &handles::_FOREACH_MAXIMUM__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_maximum__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_maximum.Scalar_out",
+        &handles::_FOREACH_MAXIMUM_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_maximum",
+                out,
+                &_foreach_maximum_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum.List",
+        &handles::_FOREACH_MAXIMUM_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_maximum_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum_.List",
+        &handles::_FOREACH_MAXIMUM__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_maximum__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_maximum.List_out",
+        &handles::_FOREACH_MAXIMUM_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_maximum",
+                out,
+                &_foreach_maximum_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum.ScalarList",
+        &handles::_FOREACH_MAXIMUM_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_maximum_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_maximum_.ScalarList",
+        &handles::_FOREACH_MAXIMUM__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_maximum__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_maximum.ScalarList_out",
+        &handles::_FOREACH_MAXIMUM_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_maximum",
+                out,
+                &_foreach_maximum_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum.Scalar",
+        &handles::_FOREACH_MINIMUM_SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_minimum_scalar_each(self_, scalar),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum_.Scalar",
+        &handles::_FOREACH_MINIMUM__SCALAR,
+        IMPLICIT,
+        |_, (self_, scalar)| _foreach_minimum__scalar_each(self_, scalar),
+    )?;
+    registrar.implement(
+        "_foreach_minimum.Scalar_out",
+        &handles::_FOREACH_MINIMUM_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, scalar, out)| {
+            structured::write_list(
+                "_foreach_minimum",
+                out,
+                &_foreach_minimum_scalar_each(self_, scalar)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum.List",
+        &handles::_FOREACH_MINIMUM_LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_minimum_list_each(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum_.List",
+        &handles::_FOREACH_MINIMUM__LIST,
+        IMPLICIT,
+        |_, (self_, other)| _foreach_minimum__list_each(self_, other),
+    )?;
+    registrar.implement(
+        "_foreach_minimum.List_out",
+        &handles::_FOREACH_MINIMUM_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_list(
+                "_foreach_minimum",
+                out,
+                &_foreach_minimum_list_each(self_, other)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum.ScalarList",
+        &handles::_FOREACH_MINIMUM_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_minimum_scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_minimum_.ScalarList",
+        &handles::_FOREACH_MINIMUM__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, scalars)| _foreach_minimum__scalarlist_each(self_, scalars),
+    )?;
+    registrar.implement(
+        "_foreach_minimum.ScalarList_out",
+        &handles::_FOREACH_MINIMUM_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, scalars, out)| {
+            structured::write_list(
+                "_foreach_minimum",
+                out,
+                &_foreach_minimum_scalarlist_each(self_, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv.Scalar",
+        &handles::_FOREACH_ADDCDIV_SCALAR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, value)| _foreach_addcdiv_scalar_each(self_, tensor1, tensor2, value),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv_.Scalar",
+        &handles::_FOREACH_ADDCDIV__SCALAR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, value)| _foreach_addcdiv__scalar_each(self_, tensor1, tensor2, value),
+    )?;
+    registrar.implement(
+        "_foreach_addcdiv.Scalar_out",
+        &handles::_FOREACH_ADDCDIV_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, value, out)| {
+            structured::write_list(
+                "_foreach_addcdiv",
+                out,
+                &_foreach_addcdiv_scalar_each(self_, tensor1, tensor2, value)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv.ScalarList",
+        &handles::_FOREACH_ADDCDIV_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcdiv_scalarlist_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv_.ScalarList",
+        &handles::_FOREACH_ADDCDIV__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcdiv__scalarlist_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement(
+        "_foreach_addcdiv.ScalarList_out",
+        &handles::_FOREACH_ADDCDIV_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, scalars, out)| {
+            structured::write_list(
+                "_foreach_addcdiv",
+                out,
+                &_foreach_addcdiv_scalarlist_each(self_, tensor1, tensor2, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv.Tensor",
+        &handles::_FOREACH_ADDCDIV_TENSOR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcdiv_tensor_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcdiv_.Tensor",
+        &handles::_FOREACH_ADDCDIV__TENSOR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcdiv__tensor_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement(
+        "_foreach_addcdiv.Tensor_out",
+        &handles::_FOREACH_ADDCDIV_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, scalars, out)| {
+            structured::write_list(
+                "_foreach_addcdiv",
+                out,
+                &_foreach_addcdiv_tensor_each(self_, tensor1, tensor2, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul.Scalar",
+        &handles::_FOREACH_ADDCMUL_SCALAR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, value)| _foreach_addcmul_scalar_each(self_, tensor1, tensor2, value),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul_.Scalar",
+        &handles::_FOREACH_ADDCMUL__SCALAR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, value)| _foreach_addcmul__scalar_each(self_, tensor1, tensor2, value),
+    )?;
+    registrar.implement(
+        "_foreach_addcmul.Scalar_out",
+        &handles::_FOREACH_ADDCMUL_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, value, out)| {
+            structured::write_list(
+                "_foreach_addcmul",
+                out,
+                &_foreach_addcmul_scalar_each(self_, tensor1, tensor2, value)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul.ScalarList",
+        &handles::_FOREACH_ADDCMUL_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcmul_scalarlist_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul_.ScalarList",
+        &handles::_FOREACH_ADDCMUL__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcmul__scalarlist_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement(
+        "_foreach_addcmul.ScalarList_out",
+        &handles::_FOREACH_ADDCMUL_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, scalars, out)| {
+            structured::write_list(
+                "_foreach_addcmul",
+                out,
+                &_foreach_addcmul_scalarlist_each(self_, tensor1, tensor2, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul.Tensor",
+        &handles::_FOREACH_ADDCMUL_TENSOR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcmul_tensor_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_addcmul_.Tensor",
+        &handles::_FOREACH_ADDCMUL__TENSOR,
+        IMPLICIT,
+        |_, (self_, tensor1, tensor2, scalars)| {
+            _foreach_addcmul__tensor_each(self_, tensor1, tensor2, scalars)
+        },
+    )?;
+    registrar.implement(
+        "_foreach_addcmul.Tensor_out",
+        &handles::_FOREACH_ADDCMUL_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, tensor1, tensor2, scalars, out)| {
+            structured::write_list(
+                "_foreach_addcmul",
+                out,
+                &_foreach_addcmul_tensor_each(self_, tensor1, tensor2, scalars)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp.List",
+        &handles::_FOREACH_LERP_LIST,
+        IMPLICIT,
+        |_, (self_, tensors1, weights)| _foreach_lerp_list_each(self_, tensors1, weights),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp_.List",
+        &handles::_FOREACH_LERP__LIST,
+        IMPLICIT,
+        |_, (self_, tensors1, weights)| _foreach_lerp__list_each(self_, tensors1, weights),
+    )?;
+    registrar.implement(
+        "_foreach_lerp.List_out",
+        &handles::_FOREACH_LERP_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, tensors1, weights, out)| {
+            structured::write_list(
+                "_foreach_lerp",
+                out,
+                &_foreach_lerp_list_each(self_, tensors1, weights)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp.Scalar",
+        &handles::_FOREACH_LERP_SCALAR,
+        IMPLICIT,
+        |_, (self_, tensors1, weight)| _foreach_lerp_scalar_each(self_, tensors1, weight),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp_.Scalar",
+        &handles::_FOREACH_LERP__SCALAR,
+        IMPLICIT,
+        |_, (self_, tensors1, weight)| _foreach_lerp__scalar_each(self_, tensors1, weight),
+    )?;
+    registrar.implement(
+        "_foreach_lerp.Scalar_out",
+        &handles::_FOREACH_LERP_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, tensors1, weight, out)| {
+            structured::write_list(
+                "_foreach_lerp",
+                out,
+                &_foreach_lerp_scalar_each(self_, tensors1, weight)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp.ScalarList",
+        &handles::_FOREACH_LERP_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensors1, weight)| _foreach_lerp_scalarlist_each(self_, tensors1, weight),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_lerp_.ScalarList",
+        &handles::_FOREACH_LERP__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, tensors1, weight)| _foreach_lerp__scalarlist_each(self_, tensors1, weight),
+    )?;
+    registrar.implement(
+        "_foreach_lerp.ScalarList_out",
+        &handles::_FOREACH_LERP_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, tensors1, weight, out)| {
+            structured::write_list(
+                "_foreach_lerp",
+                out,
+                &_foreach_lerp_scalarlist_each(self_, tensors1, weight)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow.List",
+        &handles::_FOREACH_POW_LIST,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow_list_each(self_, exponent),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow_.List",
+        &handles::_FOREACH_POW__LIST,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow__list_each(self_, exponent),
+    )?;
+    registrar.implement(
+        "_foreach_pow.List_out",
+        &handles::_FOREACH_POW_LIST_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_list(
+                "_foreach_pow",
+                out,
+                &_foreach_pow_list_each(self_, exponent)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow.Scalar",
+        &handles::_FOREACH_POW_SCALAR,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow_scalar_each(self_, exponent),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow_.Scalar",
+        &handles::_FOREACH_POW__SCALAR,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow__scalar_each(self_, exponent),
+    )?;
+    registrar.implement(
+        "_foreach_pow.Scalar_out",
+        &handles::_FOREACH_POW_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_list(
+                "_foreach_pow",
+                out,
+                &_foreach_pow_scalar_each(self_, exponent)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow.ScalarList",
+        &handles::_FOREACH_POW_SCALARLIST,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow_scalarlist_each(self_, exponent),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow_.ScalarList",
+        &handles::_FOREACH_POW__SCALARLIST,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow__scalarlist_each(self_, exponent),
+    )?;
+    registrar.implement(
+        "_foreach_pow.ScalarList_out",
+        &handles::_FOREACH_POW_SCALARLIST_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_list(
+                "_foreach_pow",
+                out,
+                &_foreach_pow_scalarlist_each(self_, exponent)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_pow.ScalarAndTensor",
+        &handles::_FOREACH_POW_SCALARANDTENSOR,
+        IMPLICIT,
+        |_, (self_, exponent)| _foreach_pow_scalarandtensor_each(self_, exponent),
+    )?;
+    registrar.implement(
+        "_foreach_pow.ScalarAndTensor_out",
+        &handles::_FOREACH_POW_SCALARANDTENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_list(
+                "_foreach_pow",
+                out,
+                &_foreach_pow_scalarandtensor_each(self_, exponent)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent("_foreach_abs", &handles::_FOREACH_ABS, IMPLICIT, |_, (self_,)| {
+        _foreach_abs_each(self_)
+    })?;
+    registrar.implement_transparent("_foreach_abs_", &handles::_FOREACH_ABS_, IMPLICIT, |_, (self_,)| {
+        _foreach_abs__each(self_)
+    })?;
+    registrar.implement("_foreach_abs.out", &handles::_FOREACH_ABS_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_abs", out, &_foreach_abs_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_ceil", &handles::_FOREACH_CEIL, IMPLICIT, |_, (self_,)| {
+        _foreach_ceil_each(self_)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_ceil_",
+        &handles::_FOREACH_CEIL_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_ceil__each(self_),
+    )?;
+    registrar.implement("_foreach_ceil.out", &handles::_FOREACH_CEIL_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_ceil", out, &_foreach_ceil_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_cos", &handles::_FOREACH_COS, IMPLICIT, |_, (self_,)| {
+        _foreach_cos_each(self_)
+    })?;
+    registrar.implement_transparent("_foreach_cos_", &handles::_FOREACH_COS_, IMPLICIT, |_, (self_,)| {
+        _foreach_cos__each(self_)
+    })?;
+    registrar.implement("_foreach_cos.out", &handles::_FOREACH_COS_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_cos", out, &_foreach_cos_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_exp", &handles::_FOREACH_EXP, IMPLICIT, |_, (self_,)| {
+        _foreach_exp_each(self_)
+    })?;
+    registrar.implement_transparent("_foreach_exp_", &handles::_FOREACH_EXP_, IMPLICIT, |_, (self_,)| {
+        _foreach_exp__each(self_)
+    })?;
+    registrar.implement("_foreach_exp.out", &handles::_FOREACH_EXP_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_exp", out, &_foreach_exp_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_expm1",
+        &handles::_FOREACH_EXPM1,
+        IMPLICIT,
+        |_, (self_,)| _foreach_expm1_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_expm1_",
+        &handles::_FOREACH_EXPM1_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_expm1__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_expm1.out",
+        &handles::_FOREACH_EXPM1_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_expm1", out, &_foreach_expm1_each(self_)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_floor",
+        &handles::_FOREACH_FLOOR,
+        IMPLICIT,
+        |_, (self_,)| _foreach_floor_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_floor_",
+        &handles::_FOREACH_FLOOR_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_floor__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_floor.out",
+        &handles::_FOREACH_FLOOR_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_floor", out, &_foreach_floor_each(self_)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent("_foreach_log", &handles::_FOREACH_LOG, IMPLICIT, |_, (self_,)| {
+        _foreach_log_each(self_)
+    })?;
+    registrar.implement_transparent("_foreach_log_", &handles::_FOREACH_LOG_, IMPLICIT, |_, (self_,)| {
+        _foreach_log__each(self_)
+    })?;
+    registrar.implement("_foreach_log.out", &handles::_FOREACH_LOG_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_log", out, &_foreach_log_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_log1p",
+        &handles::_FOREACH_LOG1P,
+        IMPLICIT,
+        |_, (self_,)| _foreach_log1p_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_log1p_",
+        &handles::_FOREACH_LOG1P_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_log1p__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_log1p.out",
+        &handles::_FOREACH_LOG1P_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_log1p", out, &_foreach_log1p_each(self_)?, structured::write_out)
+        },
+    )?;
     registrar.implement_transparent("_foreach_neg", &handles::_FOREACH_NEG, IMPLICIT, |_, (self_,)| {
-        composite::foreach::_foreach_neg(self_)
+        _foreach_neg_each(self_)
     })?;
     registrar.implement_transparent("_foreach_neg_", &handles::_FOREACH_NEG_, IMPLICIT, |_, (self_,)| {
-        composite::foreach::_foreach_neg_(self_)
+        _foreach_neg__each(self_)
     })?;
     registrar.implement("_foreach_neg.out", &handles::_FOREACH_NEG_OUT, EXPLICIT, |_, (self_, out)| {
-        structured::write_list(
-            "_foreach_neg",
-            out,
-            &composite::foreach::_foreach_neg(self_)?,
-            structured::write_out,
-        )
+        structured::write_list("_foreach_neg", out, &_foreach_neg_each(self_)?, structured::write_out)
     })?;
+    registrar.implement_transparent(
+        "_foreach_reciprocal",
+        &handles::_FOREACH_RECIPROCAL,
+        IMPLICIT,
+        |_, (self_,)| _foreach_reciprocal_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_reciprocal_",
+        &handles::_FOREACH_RECIPROCAL_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_reciprocal__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_reciprocal.out",
+        &handles::_FOREACH_RECIPROCAL_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list(
+                "_foreach_reciprocal",
+                out,
+                &_foreach_reciprocal_each(self_)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_round",
+        &handles::_FOREACH_ROUND,
+        IMPLICIT,
+        |_, (self_,)| _foreach_round_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_round_",
+        &handles::_FOREACH_ROUND_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_round__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_round.out",
+        &handles::_FOREACH_ROUND_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_round", out, &_foreach_round_each(self_)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_rsqrt",
+        &handles::_FOREACH_RSQRT,
+        IMPLICIT,
+        |_, (self_,)| _foreach_rsqrt_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_rsqrt_",
+        &handles::_FOREACH_RSQRT_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_rsqrt__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_rsqrt.out",
+        &handles::_FOREACH_RSQRT_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_rsqrt", out, &_foreach_rsqrt_each(self_)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sigmoid",
+        &handles::_FOREACH_SIGMOID,
+        IMPLICIT,
+        |_, (self_,)| _foreach_sigmoid_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_sigmoid_",
+        &handles::_FOREACH_SIGMOID_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_sigmoid__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_sigmoid.out",
+        &handles::_FOREACH_SIGMOID_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list(
+                "_foreach_sigmoid",
+                out,
+                &_foreach_sigmoid_each(self_)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement_transparent("_foreach_sign", &handles::_FOREACH_SIGN, IMPLICIT, |_, (self_,)| {
+        _foreach_sign_each(self_)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_sign_",
+        &handles::_FOREACH_SIGN_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_sign__each(self_),
+    )?;
+    registrar.implement("_foreach_sign.out", &handles::_FOREACH_SIGN_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_sign", out, &_foreach_sign_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_sin", &handles::_FOREACH_SIN, IMPLICIT, |_, (self_,)| {
+        _foreach_sin_each(self_)
+    })?;
+    registrar.implement_transparent("_foreach_sin_", &handles::_FOREACH_SIN_, IMPLICIT, |_, (self_,)| {
+        _foreach_sin__each(self_)
+    })?;
+    registrar.implement("_foreach_sin.out", &handles::_FOREACH_SIN_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_sin", out, &_foreach_sin_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_sqrt", &handles::_FOREACH_SQRT, IMPLICIT, |_, (self_,)| {
+        _foreach_sqrt_each(self_)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_sqrt_",
+        &handles::_FOREACH_SQRT_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_sqrt__each(self_),
+    )?;
+    registrar.implement("_foreach_sqrt.out", &handles::_FOREACH_SQRT_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_sqrt", out, &_foreach_sqrt_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_tanh", &handles::_FOREACH_TANH, IMPLICIT, |_, (self_,)| {
+        _foreach_tanh_each(self_)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_tanh_",
+        &handles::_FOREACH_TANH_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_tanh__each(self_),
+    )?;
+    registrar.implement("_foreach_tanh.out", &handles::_FOREACH_TANH_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_tanh", out, &_foreach_tanh_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent(
+        "_foreach_trunc",
+        &handles::_FOREACH_TRUNC,
+        IMPLICIT,
+        |_, (self_,)| _foreach_trunc_each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_trunc_",
+        &handles::_FOREACH_TRUNC_,
+        IMPLICIT,
+        |_, (self_,)| _foreach_trunc__each(self_),
+    )?;
+    registrar.implement(
+        "_foreach_trunc.out",
+        &handles::_FOREACH_TRUNC_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_list("_foreach_trunc", out, &_foreach_trunc_each(self_)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent("_foreach_max", &handles::_FOREACH_MAX, IMPLICIT, |_, (self_,)| {
+        _foreach_max_each(self_)
+    })?;
+    registrar.implement("_foreach_max.out", &handles::_FOREACH_MAX_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_list("_foreach_max", out, &_foreach_max_each(self_)?, structured::write_out)
+    })?;
+    registrar.implement_transparent("_foreach_mm", &handles::_FOREACH_MM, IMPLICIT, |_, (self_, mat2)| {
+        _foreach_mm_each(self_, mat2)
+    })?;
+    registrar.implement(
+        "_foreach_mm.out",
+        &handles::_FOREACH_MM_OUT,
+        EXPLICIT,
+        |_, (self_, mat2, out)| {
+            structured::write_list("_foreach_mm", out, &_foreach_mm_each(self_, mat2)?, structured::write_out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_foreach_clone",
+        &handles::_FOREACH_CLONE,
+        IMPLICIT,
+        |_, (self_, memory_format)| _foreach_clone_each(self_, memory_format),
+    )?;
+    registrar.implement(
+        "_foreach_clone.out",
+        &handles::_FOREACH_CLONE_OUT,
+        EXPLICIT,
+        |_, (self_, memory_format, out)| {
+            structured::write_list(
+                "_foreach_clone",
+                out,
+                &_foreach_clone_each(self_, memory_format)?,
+                structured::write_out,
+            )
+        },
+    )?;
     registrar.implement_transparent(
         "_foreach_zero_",
         &handles::_FOREACH_ZERO_,
         IMPLICIT,
-        |_, (self_,)| composite::foreach::_foreach_zero_(self_),
+        |_, (self_,)| _foreach_zero__each(self_),
+    )?;
+    registrar.implement_transparent(
+        "_foreach_copy_",
+        &handles::_FOREACH_COPY_,
+        IMPLICIT,
+        |_, (self_, src, non_blocking)| _foreach_copy__each(self_, src, non_blocking),
     )?;
     registrar.kernel(
         "_fused_sgd_",
@@ -254,6 +2395,276 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 nesterov,
                 maximize,
                 is_first_step,
+                grad_scale,
+                found_inf,
+            )
+        },
+    )?;
+    registrar.kernel(
+        "_fused_adam_",
+        &handles::_FUSED_ADAM_,
+        Serves::dense_of_mixed_devices("fused_adam_kernel"),
+        |keyset,
+         (
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            operands::check_operands(
+                "_fused_adam_",
+                &[
+                    ("self", &self_),
+                    ("grads", &grads),
+                    ("exp_avgs", &exp_avgs),
+                    ("exp_avg_sqs", &exp_avg_sqs),
+                    ("max_exp_avg_sqs", &max_exp_avg_sqs),
+                    ("state_steps", &state_steps),
+                    ("grad_scale", &grad_scale),
+                    ("found_inf", &found_inf),
+                ],
+            )?;
+            FUSED_ADAM_KERNEL.get(structured::backend_key(keyset))?(
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            )
+            .map_err(structured::in_operator("_fused_adam_"))
+        },
+    );
+    registrar.implement_transparent(
+        "_fused_adam_.tensor_lr",
+        &handles::_FUSED_ADAM__TENSOR_LR,
+        IMPLICIT,
+        |_,
+         (
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            composite::foreach::_fused_adam__tensor_lr(
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            )
+        },
+    )?;
+    registrar.kernel(
+        "_fused_adamw_",
+        &handles::_FUSED_ADAMW_,
+        Serves::dense_of_mixed_devices("fused_adamw_kernel"),
+        |keyset,
+         (
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            operands::check_operands(
+                "_fused_adamw_",
+                &[
+                    ("self", &self_),
+                    ("grads", &grads),
+                    ("exp_avgs", &exp_avgs),
+                    ("exp_avg_sqs", &exp_avg_sqs),
+                    ("max_exp_avg_sqs", &max_exp_avg_sqs),
+                    ("state_steps", &state_steps),
+                    ("grad_scale", &grad_scale),
+                    ("found_inf", &found_inf),
+                ],
+            )?;
+            FUSED_ADAMW_KERNEL.get(structured::backend_key(keyset))?(
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            )
+            .map_err(structured::in_operator("_fused_adamw_"))
+        },
+    );
+    registrar.implement_transparent(
+        "_fused_adamw_.tensor_lr",
+        &handles::_FUSED_ADAMW__TENSOR_LR,
+        IMPLICIT,
+        |_,
+         (
+            self_,
+            grads,
+            exp_avgs,
+            exp_avg_sqs,
+            max_exp_avg_sqs,
+            state_steps,
+            lr,
+            beta1,
+            beta2,
+            weight_decay,
+            eps,
+            amsgrad,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            composite::foreach::_fused_adamw__tensor_lr(
+                self_,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                max_exp_avg_sqs,
+                state_steps,
+                lr,
+                beta1,
+                beta2,
+                weight_decay,
+                eps,
+                amsgrad,
+                maximize,
+                grad_scale,
+                found_inf,
+            )
+        },
+    )?;
+    registrar.kernel(
+        "_fused_adagrad_",
+        &handles::_FUSED_ADAGRAD_,
+        Serves::dense_of_mixed_devices("fused_adagrad_kernel"),
+        |keyset,
+         (
+            self_,
+            grads,
+            state_sums,
+            state_steps,
+            lr,
+            lr_decay,
+            weight_decay,
+            eps,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            operands::check_operands(
+                "_fused_adagrad_",
+                &[
+                    ("self", &self_),
+                    ("grads", &grads),
+                    ("state_sums", &state_sums),
+                    ("state_steps", &state_steps),
+                    ("grad_scale", &grad_scale),
+                    ("found_inf", &found_inf),
+                ],
+            )?;
+            FUSED_ADAGRAD_KERNEL.get(structured::backend_key(keyset))?(
+                self_,
+                grads,
+                state_sums,
+                state_steps,
+                lr,
+                lr_decay,
+                weight_decay,
+                eps,
+                maximize,
+                grad_scale,
+                found_inf,
+            )
+            .map_err(structured::in_operator("_fused_adagrad_"))
+        },
+    );
+    registrar.implement_transparent(
+        "_fused_adagrad_.tensor_lr",
+        &handles::_FUSED_ADAGRAD__TENSOR_LR,
+        IMPLICIT,
+        |_,
+         (
+            self_,
+            grads,
+            state_sums,
+            state_steps,
+            lr,
+            lr_decay,
+            weight_decay,
+            eps,
+            maximize,
+            grad_scale,
+            found_inf,
+        )| {
+            composite::foreach::_fused_adagrad__tensor_lr(
+                self_,
+                grads,
+                state_sums,
+                state_steps,
+                lr,
+                lr_decay,
+                weight_decay,
+                eps,
+                maximize,
                 grad_scale,
                 found_inf,
             )
