@@ -161,6 +161,25 @@ def test_all_forms_agree(name, options, _, dtype):
             assert torch.allclose(value, reference, rtol=tolerance, atol=tolerance), form
 
 
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_steps_have_the_same_bits_for_any_number_of_threads(name):
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            torch.manual_seed(0)
+            p = nn.Parameter(torch.randn(100_003))
+            opt = getattr(optim, name)([p], lr=0.1, weight_decay=0.1, fused=True)
+            for _ in range(2):
+                p.grad = torch.randn(100_003)
+                opt.step()
+            results.append(p.detach())
+    finally:
+        torch.set_num_threads(before)
+    assert all(torch.equal(result, results[0]) for result in results)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_state_dict_goes_on_where_it_was_saved(name):
     def fresh():
