@@ -53,6 +53,33 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Any, *a
     return _C._handle_torch_function(public_api, relevant_args, args, kwargs)
 
 
+def _normalized(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call as handlers get them: what has no default by position, all else by name.
+
+    Functions of :mod:`ptr.nn.init` say that they want everything by name: ``__all_by_name__``.
+    """
+    import inspect
+
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    all_by_name = getattr(function, "__all_by_name__", False)
+    by_position: list[Any] = []
+    by_name: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            by_position += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            by_name.update(value)
+        elif all_by_name or parameter.default is not parameter.empty or parameter.kind is parameter.KEYWORD_ONLY:
+            by_name[name] = value
+        else:
+            by_position.append(value)
+    return tuple(by_position), by_name
+
+
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator that makes a function overridable.
 

@@ -83,6 +83,44 @@ PROGRAMS = {
         while True:
             generators.append(ptr.Generator())
     """,
+    "many empty storages": """
+        storages = []
+        limit(20)
+        while True:
+            storages.append(ptr.UntypedStorage(0))
+    """,
+    "many slices of a storage": """
+        storage, slices = ptr.UntypedStorage(8), []
+        limit(20)
+        while True:
+            slices.append(storage[1:3])
+    """,
+    "the bytes of a large storage": """
+        storage = ptr.UntypedStorage(60_000_000)
+        limit(20)
+        bytes(storage.fill_(1).copy_(storage))
+    """,
+    "the list of a large storage": """
+        storage = ptr.UntypedStorage(60_000_000)
+        limit(20)
+        storage.tolist()
+    """,
+    "the printed form of a large storage": """
+        storage = ptr.UntypedStorage(60_000_000)
+        limit(20)
+        repr(storage)
+    """,
+    "a storage from bytes": """
+        data = bytes(60_000_000)
+        limit(20)
+        ptr.UntypedStorage(data)
+    """,
+    "saving a large tensor to memory": """
+        import io
+        x = ptr.zeros(15_000_000)
+        limit(20)
+        ptr.save(x, io.BytesIO())
+    """,
     "many modules": """
         modules = []
         limit(20)

@@ -19,14 +19,24 @@ class Logging(torch.Tensor):
         return super().__torch_function__(func, types, args, kwargs or {})
 
 
-def test_a_subclass_sees_the_function_and_its_arguments_as_they_were_given() -> None:
+def call_of(function: Any, *args: Any, **kwargs: Any) -> tuple[int, dict[str, Any]]:
     Logging.calls = []
+    function(*args, **kwargs)
+    called, positional, named = Logging.calls[0]
+    assert called is function
+    return positional, {name: value for name, value in named.items() if not isinstance(value, torch.Tensor)}
+
+
+def test_a_handler_is_given_the_call_in_pytorchs_form() -> None:
     x = torch.tensor([-1.0, 2.0]).as_subclass(Logging)
-    assert F.relu(x, inplace=False).tolist() == [0.0, 2.0]
-    assert Logging.calls[0] == (F.relu, 1, {"inplace": False})
-    Logging.calls = []
-    F.nll_loss(torch.zeros(1, 2), torch.tensor([1]), weight=torch.ones(2).as_subclass(Logging))
-    assert Logging.calls[0][0] is F.nll_loss
+    assert call_of(F.relu, x) == call_of(F.relu, input=x) == call_of(F.relu, x, False) == (1, {"inplace": False})
+    assert call_of(F.dropout, x, 0.25)[1] == {"p": 0.25, "training": True, "inplace": False}
+    assert call_of(torch.split, x, 1) == (2, {"dim": 0})
+    assert call_of(torch.norm, x) == (1, {"p": "fro", "dim": None, "keepdim": False, "out": None, "dtype": None})
+    named = call_of(torch.nn.init.uniform_, x, 0.0, b=2.0)
+    assert named == (0, {"a": 0.0, "b": 2.0, "generator": None}) and "tensor" in Logging.calls[0][2]
+    weight = torch.ones(2).as_subclass(Logging)
+    assert call_of(F.nll_loss, torch.zeros(1, 2), torch.tensor([1]), weight=weight)[0] == 2
 
 
 def test_a_mode_sees_calls_of_plain_tensors() -> None:

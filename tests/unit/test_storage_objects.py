@@ -60,11 +60,17 @@ def test_a_storage_made_in_python_is_that_of_its_tensors():
 
 def test_objects_made_and_dropped_by_several_threads():
     tensors = [ptr.ones(2) for _ in range(50)]
+    weight = ptr.ones(2, requires_grad=True)
 
     def work():
         for _ in range(20):
-            for x in tensors:
+            for i, x in enumerate(tensors):
                 assert x.untyped_storage() is x.view(2, 1).untyped_storage()
+                # Another thread may be looking at the old one.
+                tensors[i] = ptr.ones(2)
+            product = weight * tensors[0]
+            assert product.untyped_storage() is product.detach().untyped_storage()
+            product.sum().backward()
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:

@@ -7,7 +7,6 @@
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
@@ -80,14 +79,11 @@ unsafe extern "C" fn call(
     })
 }
 
-/// Gives the class of all modules its `__call__`.
+/// Gives the class of all modules its `__call__`. The last class counts: `ptr.nn` may be imported anew.
 #[pyfunction]
 #[pyo3(name = "_bind_module_call")]
 fn bind_module_call(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
-    if !IMPLEMENTATION.get().is_null() {
-        return Err(PyRuntimeError::new_err("_bind_module_call(): there is a class of modules already"));
-    }
     for (known, name) in [(&CALL_IMPL, "_call_impl"), (&FORWARD, "forward"), (&HOOKED, "_hooked")] {
         known.set(intern_static(py, name));
     }

@@ -1,14 +1,15 @@
 //! `ptr.UntypedStorage`: the bytes behind tensors.
 
+use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use c10::{DataPtr, DeviceType, Storage};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyList, PySlice, PyTuple};
 
 use crate::convert::{device, scalar};
-use crate::raw::Res;
+use crate::raw::{bytes_object, string_object, Res};
 
 /// The bytes behind one or more tensors. Objects for the same bytes are equal.
 #[pyclass(name = "UntypedStorage", module = "ptr", subclass, frozen, weakref, dict, skip_from_py_object)]
@@ -139,15 +140,24 @@ impl PyStorage {
         let data = self.storage().data_ptr().wrapping_add(start);
         // The pin keeps the bytes where they are if this storage is resized.
         let data = DataPtr::from_owner(data, self.storage().pin(), self.storage().device());
-        Ok(Storage::from_data_ptr(data, len, self.storage().allocator(), false))
+        let slice = Storage::from_data_ptr(data, len, self.storage().allocator(), false);
+        c10::check_memory()?;
+        Ok(slice)
     }
 
-    /// Sets bytes to a value; without memory there is nothing to set.
+    /// Sets bytes of the storage to a value; without memory there is nothing to set.
     fn fill(&self, start: usize, len: usize, value: u8) -> Res<()> {
-        match self.storage().device().type_ {
-            DeviceType::Meta => Ok(()),
-            _ => self.write(start, &vec![value; len]),
+        if self.storage().device().type_ == DeviceType::Meta {
+            return Ok(());
         }
+        let nbytes = self.bytes()?.len();
+        if start.checked_add(len).is_none_or(|end| end > nbytes) {
+            return Err(PyIndexError::new_err("UntypedStorage: bytes do not fit").into());
+        }
+        self.storage().materialize()?;
+        // SAFETY: checked above.
+        unsafe { self.storage().data_ptr().wrapping_add(start).write_bytes(value, len) };
+        Ok(())
     }
 }
 
@@ -215,7 +225,13 @@ impl PyStorage {
             return Err(PyRuntimeError::new_err(text).into());
         }
         let text = format!("UntypedStorage(): expected the items of a {} to be int", size.get_type().name()?);
-        let values = size.try_iter()?.map(|v| byte_or(&v?, &text)).collect::<Res<Vec<u8>>>()?;
+        let mut values: Vec<u8> = Vec::new();
+        for value in size.try_iter()? {
+            values
+                .try_reserve(1)
+                .map_err(|_| c10::Error::out_of_memory("UntypedStorage(): not enough memory"))?;
+            values.push(byte_or(&value?, &text)?);
+        }
         let storage = make(values.len())?;
         if device.type_ != DeviceType::Meta {
             storage.write(0, &values)?;
@@ -288,11 +304,12 @@ impl PyStorage {
         if slf.get().storage().device().type_ == DeviceType::Meta {
             return Ok(slf);
         }
-        let bytes = PyStorage::from(source).bytes()?.to_vec();
-        if bytes.len() != slf.get().storage().nbytes() {
+        if source.nbytes() != slf.get().storage().nbytes() {
             return Err(c10::Error::runtime("copy_(): the storages must have the same size").into());
         }
-        slf.get().write(0, &bytes)?;
+        if !source.is_same(slf.get().storage()) {
+            slf.get().write(0, PyStorage::from(source).bytes()?)?;
+        }
         Ok(slf)
     }
     /// Sets all bytes to a value.
@@ -314,12 +331,12 @@ impl PyStorage {
         Ok(copy)
     }
     /// The bytes as a list of integers.
-    fn tolist(&self) -> Res<Vec<u32>> {
-        Ok(self.bytes()?.iter().map(|&b| u32::from(b)).collect())
+    fn tolist<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        Ok(py.get_type::<PyList>().call1((bytes_object(py, self.bytes()?)?,))?)
     }
     /// The bytes.
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, pyo3::types::PyBytes>> {
-        Ok(pyo3::types::PyBytes::new(py, self.bytes()?))
+    fn __bytes__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyBytes>> {
+        bytes_object(py, self.bytes()?)
     }
     /// Overwrites the start with the given bytes.
     fn _write_bytes(&self, bytes: &[u8]) -> Res<()> {
@@ -362,13 +379,23 @@ impl PyStorage {
     fn __hash__(&self) -> usize {
         self._cdata() >> 4
     }
-    fn __repr__(&self) -> Res<String> {
-        let data: String = match self.storage().device().type_ {
-            DeviceType::CPU => self.bytes()?.iter().map(|b| format!(" {b}\n")).collect(),
-            _ => "...\n".to_owned(),
-        };
+    fn __repr__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+        const BYTE: usize = " 255\n".len();
+        let mut text = String::new();
         let (device, size) = (self.storage().device(), self.storage().nbytes());
-        Ok(format!("{data}[ptr.storage.UntypedStorage(device={device}) of size {size}]"))
+        let tail = format!("[ptr.storage.UntypedStorage(device={device}) of size {size}]");
+        let shown = if device.type_ == DeviceType::CPU { self.bytes()? } else { &[] };
+        let room = shown.len().saturating_mul(BYTE).saturating_add(tail.len() + BYTE);
+        text.try_reserve_exact(room).map_err(|_| c10::Error::out_of_memory("repr(): not enough memory"))?;
+        for byte in shown {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, " {byte}");
+        }
+        if device.type_ != DeviceType::CPU {
+            text.push_str("...\n");
+        }
+        text.push_str(&tail);
+        string_object(py, &text)
     }
 }
 

@@ -82,7 +82,13 @@ def calculate_gain(nonlinearity: str, param: Any = None) -> float:
     return _GAINS[nonlinearity]
 
 
-@torch._C._overridable
+def _overridable(func: Any) -> Any:
+    # Handlers are given the arguments by name, as PyTorch's are.
+    func.__all_by_name__ = True
+    return torch._C._overridable(func)
+
+
+@_overridable
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
     """Fill ``tensor`` from the uniform distribution :math:`U(a, b)` and return it.
 
@@ -95,7 +101,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
         return tensor.uniform_(a, b, generator=generator)
 
 
-@torch._C._overridable
+@_overridable
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill ``tensor`` from the normal distribution of the given mean and deviation and return it."""
     with torch.no_grad():
@@ -172,7 +178,7 @@ def _rejection_sample(tensor: Tensor, mean: float, std: float, a: float, b: floa
         tensor.copy_(result)
 
 
-@torch._C._overridable
+@_overridable
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill ``tensor`` with ``val`` and return it."""
     with torch.no_grad():
@@ -291,7 +297,7 @@ def _is_empty(tensor: Tensor) -> bool:
     return True
 
 
-@torch._C._overridable
+@_overridable
 def kaiming_uniform_(
     tensor: Tensor,
     a: float = 0,

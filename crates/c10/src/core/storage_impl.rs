@@ -475,7 +475,9 @@ impl Storage {
     /// Allocates `nbytes`.
     pub fn new(nbytes: usize, allocator: &'static dyn Allocator, resizable: bool) -> Result<Self> {
         let data = allocator.allocate(nbytes)?;
-        Ok(Self::from_data_ptr(data, nbytes, Some(allocator), resizable))
+        let storage = Self::from_data_ptr(data, nbytes, Some(allocator), resizable);
+        crate::check_memory()?;
+        Ok(storage)
     }
 
     /// Takes memory that exists. It grows with `allocator`, or else with its device's own.

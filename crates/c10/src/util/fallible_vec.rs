@@ -1,6 +1,7 @@
 //! Vectors whose length a caller of an operator chose: memory that is not there is an error, not the end of the process.
 
 use super::error::{Error, Result};
+use super::reserve_allocator::without_reserve;
 
 /// `n` clones of a value, or an `OutOfMemory` error.
 ///
@@ -36,7 +37,7 @@ pub fn try_collect<T>(values: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>
 
 /// Makes room for `n` values more, or gives an `OutOfMemory` error.
 pub fn try_reserve<T>(values: &mut Vec<T>, n: usize) -> Result<()> {
-    values.try_reserve_exact(n).map_err(|_| {
+    without_reserve(|| values.try_reserve_exact(n)).map_err(|_| {
         Error::out_of_memory(format!(
             "not enough memory for {n} intermediate values of {} bytes each",
             std::mem::size_of::<T>()

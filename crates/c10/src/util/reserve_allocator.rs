@@ -120,14 +120,27 @@ static RESERVE: Reserve =
 static FAILURES: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this thread is one of [`FAILURES`]. Without a destructor: it can be read at any time, and without
-    /// allocating.
+    /// Whether this thread is one of [`FAILURES`]. Without a destructor, so that it can be read at any time. (The first
+    /// touch of a thread's data may allocate in the C library; by the time memory is exhausted a thread has touched it.)
     static FAILED: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread's allocations may fail: what can be told so does not take from the reserve.
+    static FALLIBLE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs an allocation whose failure is an error already, without the reserve.
+pub(crate) fn without_reserve<R>(allocate: impl FnOnce() -> R) -> R {
+    let before = FALLIBLE.replace(true);
+    let result = allocate();
+    FALLIBLE.set(before);
+    result
 }
 
 impl Reserve {
     #[cold]
     fn claim(&self, layout: Layout) -> *mut u8 {
+        if FALLIBLE.get() {
+            return ptr::null_mut();
+        }
         let mut slot = self.records.claim(layout);
         if slot.is_null() {
             slot = self.medium.claim(layout);
@@ -228,7 +241,9 @@ unsafe impl GlobalAlloc for ReserveAllocator {
 /// An `OutOfMemory` error if this thread has had to use the reserve since it last asked, and memory is still exhausted
 /// after the host allocator's cached blocks are given back.
 ///
-/// Asked wherever tensors are made; a loop that makes many other small records asks too.
+/// Asked wherever tensors and storages are made, where the engine runs a node and a worker a piece of a kernel; a loop
+/// that makes many other small records asks too. (In a forked child, and after the end of a thread that never asked, it is
+/// out of line once and for all: a little slower.)
 #[inline]
 pub fn check_memory() -> Result<()> {
     if FAILURES.load(Ordering::Relaxed) == 0 {

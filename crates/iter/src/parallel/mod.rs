@@ -86,7 +86,9 @@ pub fn parallel_reduce<T: Send>(
 /// Runs `f`, turning a panic into an error.
 fn guarded(f: &dyn Fn() -> Result<()>) -> Result<()> {
     // Unwind safety: what a body leaves half-written are output elements, and the error tells that they are.
-    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| Err(panic_error(&*payload)))
+    let result = catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|payload| Err(panic_error(&*payload)));
+    // What a worker could not allocate is the caller's error.
+    result.and_then(|()| c10::check_memory())
 }
 
 #[cold]

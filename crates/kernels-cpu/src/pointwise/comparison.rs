@@ -67,10 +67,10 @@ floats!(f32, f64);
 
 /// A comparison writes one byte per element whatever the output's dtype says: `uint8` outputs exist for `uint8` inputs.
 macro_rules! comparison {
-    ($($name:ident, $sets:ident $(+ $more:ident)*, |$a:ident, $b:ident| $body:expr);* $(;)?) => {$(
+    ($($name:ident $op:literal, $sets:ident $(+ $more:ident)*, |$a:ident, $b:ident| $body:expr);* $(;)?) => {$(
         fn $name(iter: &TensorIterator) -> Result<()> {
             debug_assert!(matches!(iter.dtype(0), ScalarType::Bool | ScalarType::Byte));
-            dispatch!(compute_dtype(iter.dtype(1)), stringify!($name), $sets $(+ $more)*, |T| {
+            dispatch!(compute_dtype(iter.dtype(1)), $op, $sets $(+ $more)*, |T| {
                 binary::<T, T, bool>(iter, 1, |$a, $b| $body)
             })
         }
@@ -78,12 +78,12 @@ macro_rules! comparison {
 }
 
 comparison! {
-    wider_eq_kernel, ALL_AND_COMPLEX + Bool, |a, b| a == b;
-    wider_ne_kernel, ALL_AND_COMPLEX + Bool, |a, b| a != b;
-    lt_kernel, ALL_AND_BOOL, |a, b| a < b;
-    le_kernel, ALL_AND_BOOL, |a, b| a <= b;
-    gt_kernel, ALL_AND_BOOL, |a, b| a > b;
-    ge_kernel, ALL_AND_BOOL, |a, b| a >= b;
+    wider_eq_kernel "eq_kernel", ALL_AND_COMPLEX + Bool, |a, b| a == b;
+    wider_ne_kernel "ne_kernel", ALL_AND_COMPLEX + Bool, |a, b| a != b;
+    lt_kernel "lt_kernel", ALL_AND_BOOL, |a, b| a < b;
+    le_kernel "le_kernel", ALL_AND_BOOL, |a, b| a <= b;
+    gt_kernel "gt_kernel", ALL_AND_BOOL, |a, b| a > b;
+    ge_kernel "ge_kernel", ALL_AND_BOOL, |a, b| a >= b;
 }
 
 fn eq_kernel(iter: &TensorIterator) -> Result<()> {

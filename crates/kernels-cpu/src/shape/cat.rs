@@ -67,7 +67,7 @@ fn narrow(tensor: &Tensor, dim: usize, begin: i64, size: i64) -> Result<Tensor> 
     let offset = tensor.storage_offset()? + begin * tensor.strides()?[dim];
     let storage = tensor.storage()?.clone();
     let view = TensorImpl::new_view(Some(storage), tensor.key_set(), tensor.dtype(), tensor.device());
-    Ok(view.with_sizes_and_strides(&sizes, tensor.strides()?, offset)?.into())
+    Tensor::new(view.with_sizes_and_strides(&sizes, tensor.strides()?, offset)?)
 }
 
 /// Copies every part's runs, of which there are `outer`, to rows of `row` bytes.

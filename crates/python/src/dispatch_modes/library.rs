@@ -58,6 +58,7 @@ impl PyLibrary {
     fn define(&self, schema: &str, tags: Vec<String>) -> Res<String> {
         let tags: Vec<&'static str> = tags.into_iter().map(static_tag).collect();
         let op = self.with(|library| library.def(schema, &tags))?;
+        c10::check_memory()?;
         let name = op.name();
         Ok(match name.overload.as_str() {
             "" => name.base_name().to_owned(),

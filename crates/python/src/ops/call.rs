@@ -1,9 +1,6 @@
 //! The trampoline: parse, let others take over, run, wrap.
 
-use c10::{
-    AutoDispatchBelowADInplaceOrView, DispatchKey, DispatchKeySet, OperatorHold, ScalarType, SymInt, Tensor,
-};
-use dispatch::schema::DefaultValue;
+use c10::{AutoDispatchBelowADInplaceOrView, DispatchKey, DispatchKeySet, OperatorHold, SymInt, Tensor};
 use dispatch::{IValue, OpInfo, OperatorHandle, Stack};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -30,7 +27,7 @@ pub(crate) fn try_call(call: &mut Call<'_, '_>) -> Res<Option<*mut ffi::PyObject
             return Ok(Some(result));
         }
     }
-    run_parsed(call.py, call.table, &parsed, &mut stack).map(Some)
+    run_parsed(call, &parsed, &mut stack).map(Some)
 }
 
 /// Calls a function or method.
@@ -42,12 +39,8 @@ pub(crate) fn call(call: &mut Call<'_, '_>) -> Res<*mut ffi::PyObject> {
     }
 }
 
-fn run_parsed(
-    py: Python<'_>,
-    table: &OpTable,
-    parsed: &Parsed<'_>,
-    stack: &mut Stack,
-) -> Res<*mut ffi::PyObject> {
+fn run_parsed(call: &Call<'_, '_>, parsed: &Parsed<'_>, stack: &mut Stack) -> Res<*mut ffi::PyObject> {
+    let (py, table) = (call.py, call.table);
     let signature = parsed.signature;
     if let Some(index) = signature.factory_device {
         if stack[index].is_none() {
@@ -59,7 +52,7 @@ fn run_parsed(
     let op = match (&parsed.out, &signature.op) {
         (IValue::None, Some(op)) => *op,
         (out, _) => {
-            let (op, out_stack) = with_outputs(table, signature, out, stack)?;
+            let (op, out_stack) = with_outputs(call, signature, out, stack)?;
             *stack = out_stack;
             op
         }
@@ -81,11 +74,12 @@ fn run_parsed(
 
 /// The stack of the `out=` form.
 fn with_outputs(
-    table: &OpTable,
+    call: &Call<'_, '_>,
     signature: &Signature,
     out: &IValue,
     stack: &Stack,
 ) -> Res<(OperatorHandle, Stack)> {
+    let table = call.table;
     let Some((op, sources)) = &signature.out else {
         return Err(PyTypeError::new_err(format!("{}() takes no argument 'out'", table.name())).into());
     };
@@ -104,7 +98,7 @@ fn with_outputs(
         .into());
     }
     if let Some(op) = signature.op {
-        check_output_options(&op, stack, &outs)?;
+        check_output_options(call, &op, stack, &outs)?;
     }
     let values = sources
         .iter()
@@ -117,20 +111,16 @@ fn with_outputs(
 }
 
 /// A factory's dtype, layout and device must be those of `out`, if given.
-fn check_output_options(op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> Res<()> {
+fn check_output_options(call: &Call<'_, '_>, op: &OperatorHandle, stack: &Stack, outs: &[Tensor]) -> Res<()> {
     let schema = op.schema()?;
     if !schema.has_tensor_options() {
         return Ok(());
     }
     let Some(out) = outs.first() else { return Ok(()) };
     let given = |name: &str| schema.argument_index(name).map(|i| &stack[i]).filter(|v| !v.is_none());
-    // A dtype that stands in the schema (`randperm`) is that of a result that is made, not of `out`.
-    let stated = schema.argument_index("dtype").and_then(|i| schema.arguments[i].default.as_ref());
-    let is_default = |dtype: ScalarType| {
-        dtype == ScalarType::Long && matches!(stated, Some(DefaultValue::Symbol(name)) if name == "long")
-    };
     if let Some(IValue::ScalarType(dtype)) = given("dtype") {
-        if *dtype != out.dtype() && !is_default(*dtype) {
+        // One that stands in the schema (`randperm`) is not the caller's.
+        if *dtype != out.dtype() && call.names("dtype") {
             return Err(c10::Error::runtime(format!(
                 "dtype torch.{} does not match dtype of out parameter (torch.{})",
                 dtype.name(),

@@ -213,7 +213,7 @@ fn check_memory_for(values: usize) -> Res<()> {
     /// Below, c10's Note [Memory reserve] sees to it.
     const SHORT: usize = 1 << 15;
     if values > SHORT {
-        c10::try_with_capacity::<[u8; 64]>(values)?;
+        c10::try_with_capacity::<[u8; 48]>(values)?;
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! A function so decorated is an object that looks at its arguments, as the operators do, and calls the Python function
 //! if nobody takes over. It costs a look at the type of each argument; written in Python the same check would double the
 //! cost of a small function, and would have to stand in each.
+//!
+//! Who takes over is given the call in PyTorch's form, however it was made: parameters without a default by position, all
+//! others by name, those too that were not given (`ptr.overrides._normalized`).
 
 use std::ffi::c_void;
 
@@ -92,6 +95,8 @@ fn offer(
     let py = callable.py();
     // SAFETY: arguments live as long as the call.
     let at = |object| unsafe { borrow(py, object) }.to_owned();
+    // SAFETY: one of ours.
+    let function = at(unsafe { function_of(callable.as_ptr()) });
     let args = PyTuple::new(py, values[..num_positional].iter().map(|&value| at(value)))?;
     let kwargs = PyDict::new(py);
     for (i, &value) in values[num_positional..].iter().enumerate() {
@@ -107,13 +112,11 @@ fn offer(
         }
     }
     let overloaded: Vec<_> = overloaded.iter().map(|&object| at(object)).collect();
+    let normalized = py.import("ptr.overrides")?.getattr("_normalized")?.call1((&function, args, kwargs))?;
+    let (args, kwargs) = normalized.extract::<(Bound<'_, PyTuple>, Bound<'_, PyDict>)>()?;
     match dispatch(py, callable, &args, &kwargs, &overloaded)? {
         Some(result) => Ok(result),
-        None => {
-            // SAFETY: one of ours.
-            let function = at(unsafe { function_of(callable.as_ptr()) });
-            Ok(function.call(args, Some(&kwargs))?.into_ptr())
-        }
+        None => Ok(function.call(args, Some(&kwargs))?.into_ptr()),
     }
 }
 

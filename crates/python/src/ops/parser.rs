@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::convert_argument::{at, convert, is_int_item, unpack_ints};
 use super::signature::{Kind, Signature, Slot};
 use super::{torch_function, OpTable};
-use crate::raw::Res;
+use crate::raw::{borrow, Res};
 
 /// The arguments of a vectorcall.
 #[derive(Clone, Copy)]
@@ -124,6 +124,14 @@ impl<'a, 'py> Call<'a, 'py> {
     /// The name of the function, for messages.
     pub(super) fn function_name(&self) -> &'static str {
         self.table.name()
+    }
+
+    /// Whether the caller gives a keyword argument of this name.
+    #[cold]
+    pub(super) fn names(&self, name: &str) -> bool {
+        // SAFETY: keywords are strings that live as long as the call.
+        (0..self.args.num_keywords())
+            .any(|i| unsafe { borrow(self.py, self.args.keyword(i)) }.eq(name).unwrap_or(false))
     }
 
     /// Puts the arguments onto the stack as the first signature that fits wants them.

@@ -11,7 +11,7 @@ use serialize::{
 
 use super::error::to_python;
 use super::unpickle::{self, Callbacks};
-use crate::raw::Res;
+use crate::raw::{bytes_object, Res};
 
 /// An opened checkpoint.
 #[pyclass(name = "_ArchiveReader", module = "ptr._C", frozen, skip_from_py_object)]
@@ -65,7 +65,7 @@ impl ArchiveReader {
 
     /// The pickle as it is in the file.
     fn pickle_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?))
+        Ok(bytes_object(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?)?)
     }
 
     /// Names of all records.
@@ -80,7 +80,7 @@ impl ArchiveReader {
 
     /// The content of a record.
     fn record<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.archive.record(name).map_err(|e| to_python(&e))?))
+        Ok(bytes_object(py, &self.archive.record(name).map_err(|e| to_python(&e))?)?)
     }
 
     /// Names of the globals that the pickle mentions and a weights-only load refuses.
@@ -162,7 +162,7 @@ fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
 #[pyfunction]
 fn _normalize_pickle<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let pickle = Unpickler::new().policy(GlobalPolicy::any()).load(data).map_err(|e| to_python(&e))?;
-    Ok(PyBytes::new(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?))
+    Ok(bytes_object(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?)?)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,13 +1,11 @@
 //! A pickle's arena as Python objects.
 
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyByteArray, PyBytes, PyComplex, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
-};
+use pyo3::types::{PyByteArray, PyComplex, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyTuple};
 use serialize::{Construct, NodeId, Object, Pickle, Step, Value};
 
 use super::error::unpickling_error;
-use crate::raw::Res;
+use crate::raw::{bytes_object, string_object, Res};
 
 /// What Python decides.
 pub(super) struct Callbacks<'a, 'py> {
@@ -69,11 +67,11 @@ impl<'py> Builder<'_, 'py> {
             Value::BigInt(bytes) => big_int(py, bytes)?,
             Value::Float(v) => v.into_pyobject(py)?.into_any(),
             Value::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
-            Value::Str(v) => PyString::new(py, v).into_any(),
+            Value::Str(v) => string_object(py, v)?,
             Value::SurrogateStr(v) => {
-                PyBytes::new(py, v).call_method1("decode", ("utf-8", "surrogatepass"))?
+                bytes_object(py, v)?.call_method1("decode", ("utf-8", "surrogatepass"))?
             }
-            Value::Bytes(v) => PyBytes::new(py, v).into_any(),
+            Value::Bytes(v) => bytes_object(py, v)?.into_any(),
             Value::ByteArray(v) => PyByteArray::new(py, v).into_any(),
             Value::List(_) => PyList::empty(py).into_any(),
             Value::Dict(_) => PyDict::new(py).into_any(),
@@ -146,5 +144,5 @@ impl<'py> Builder<'_, 'py> {
 fn big_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     let kwargs = PyDict::new(py);
     kwargs.set_item("signed", true)?;
-    py.get_type::<PyInt>().call_method("from_bytes", (PyBytes::new(py, bytes), "little"), Some(&kwargs))
+    py.get_type::<PyInt>().call_method("from_bytes", (bytes_object(py, bytes)?, "little"), Some(&kwargs))
 }

@@ -7,11 +7,10 @@ use c10::DeviceType;
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use serialize::{ArchiveWriter, AtomicFile, SerializeError};
 
 use super::error::to_python;
-use crate::raw::Res;
+use crate::raw::{bytes_object, Res};
 
 /// A Python file object as a sink.
 struct PyFile(Py<PyAny>);
@@ -19,8 +18,8 @@ struct PyFile(Py<PyAny>);
 impl Write for PyFile {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            let written =
-                self.0.bind(py).call_method1("write", (PyBytes::new(py, data),)).map_err(io::Error::other)?;
+            let data_object = bytes_object(py, data).map_err(|error| io::Error::other(PyErr::from(error)))?;
+            let written = self.0.bind(py).call_method1("write", (data_object,)).map_err(io::Error::other)?;
             // Raw files may write less; others write everything and may return nothing.
             Ok(written.extract::<usize>().map_or(data.len(), |n| n.min(data.len())))
         })

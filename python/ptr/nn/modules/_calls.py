@@ -266,8 +266,8 @@ class HookedCalls:
         return handle
 
 
-# `__call__` is `self._call_impl(*args, **kwargs)`, which a class, a patch of a class or an instance may have replaced;
-# if none has and there are no hooks it calls `forward` straight away.
+# `__call__` is `self._call_impl(*args, **kwargs)`, which a class, a patch of a class or an assignment to a module may
+# have replaced; if none has and there are no hooks it calls `forward` straight away.
 torch._C._bind_module_call(HookedCalls)
 
 
