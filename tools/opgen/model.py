@@ -304,6 +304,7 @@ class Operator:
     device_guard: bool = True
     overlap: str = "separate"  # what happens to a given output that shares memory with an input: `refuse` is an error
     copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
+    same_as: Operator | None = None  # a composite that is this operator, under another name or for numbers
 
     @property
     def base_name(self) -> str:
