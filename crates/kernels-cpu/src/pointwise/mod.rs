@@ -1,15 +1,18 @@
 //! Elementwise kernels, one file per kind of operator.
 
+mod activations;
 mod arithmetic;
 mod bitwise;
 mod clamp;
 mod comparison;
 mod division;
+mod divisors;
 mod exponential;
-mod float_function;
+pub(crate) mod float_function;
 mod gradients;
 mod logical;
 mod number;
+mod parts;
 mod pow;
 mod rounding;
 mod sign;
@@ -18,14 +21,17 @@ mod trigonometric;
 
 /// Registers the family.
 pub(crate) fn register() {
+    activations::register();
     arithmetic::register();
     bitwise::register();
     clamp::register();
     comparison::register();
     division::register();
+    divisors::register();
     exponential::register();
     gradients::register();
     logical::register();
+    parts::register();
     pow::register();
     rounding::register();
     sign::register();
