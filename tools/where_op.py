@@ -42,6 +42,8 @@ def parts(operator: Operator) -> Iterator[tuple[str, str | None]]:
         yield "meta", find(rf"\b{operator.meta}\b", f"crates/ops/src/meta/{file}.rs")
     elif operator.kind is Kind.VIEW:
         yield "view", find(rf"fn {operator.impl or functions[0].rust_name}\b", "crates/ops/src/view")
+    elif operator.same_as is not None:
+        yield "same as", operator.same_as.schema.full_name
     elif operator.kind in (Kind.IMPLICIT, Kind.EXPLICIT):
         name = operator.impl or functions[0].rust_name
         folder = f"crates/ops/src/composite/{family}"

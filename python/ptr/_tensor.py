@@ -374,7 +374,7 @@ def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
 @_method
 def nonzero(self: Any, *, as_tuple: bool = False) -> Any:
     """Return the indices of the elements that are not zero; see :func:`torch.nonzero`."""
-    return _functions.nonzero_numpy(self) if as_tuple else _functions.nonzero(self)
+    return Tensor.nonzero_numpy(self) if as_tuple else _functions.nonzero(self)
 
 
 @_method

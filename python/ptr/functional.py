@@ -158,7 +158,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
         (tensor([0, 2]),)
     """
     if as_tuple:
-        return _functions.nonzero_numpy(input)
+        return Tensor.nonzero_numpy(input)
     return _functions.nonzero(input) if out is None else _functions.nonzero(input, out=out)
 
 

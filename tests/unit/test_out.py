@@ -148,3 +148,8 @@ def test_randperm_writes_any_dtype():
     assert sorted(ptr.randperm(3, out=new(F)).tolist()) == [0.0, 1.0, 2.0]
     with pytest.raises(RuntimeError, match="does not match dtype of out parameter"):
         ptr.randperm(3, dtype=ptr.int32, out=new(F))
+
+
+def test_linear_writes_only_its_own_dtype():
+    with pytest.raises(RuntimeError, match="dtype"):
+        ptr._C._nn.linear(ptr.ones(2, 3), ptr.ones(2, 3), out=ptr.zeros(2, 2, dtype=ptr.float64))

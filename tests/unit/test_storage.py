@@ -76,3 +76,15 @@ def test_set_takes_all_elements_of_a_storage():
     assert ptr.empty(0, dtype=ptr.uint8).set_(storage()).tolist() == [1, 2, 3, 4]
     assert ptr.empty(0, dtype=ptr.int16).set_(storage()).tolist() == [0x0201, 0x0403]
     assert ptr.empty(0, dtype=ptr.int64).set_(storage()).tolist() == []
+
+
+def test_a_bound_that_shrinks_the_storage():
+    whole = ptr.UntypedStorage(1000)
+
+    class Bound:
+        def __index__(self):
+            whole.resize_(10)
+            return 0
+
+    with pytest.raises(IndexError, match="out of bounds for a storage of 10 bytes"):
+        whole[Bound() :]

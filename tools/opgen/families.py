@@ -41,6 +41,14 @@ RULES: dict[str, FamilyRule] = {
         sharding="pointwise",
         tags=("pointwise",),
     ),
+    "special": FamilyRule(
+        variants=("function", "method", "inplace", "out"),
+        structured=True,
+        plan="iter",
+        batch="pointwise",
+        lowering="pointwise",
+        sharding="pointwise",
+    ),
     "reduce": FamilyRule(
         variants=("function", "method", "out"),
         structured=True,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ KEYS = frozenset(
     "op family variants meta plan kernel dispatch kernel_args init composite impl inplace_impl out_impl out_dtype "
     "output inplace_name out_name out_args optional_returns overlap derivative forward output_differentiability node "
     "view autocast tags inplace_tags out_tags batch decomp lowering sharding doc namespace python numbers_as_tensors "
-    "device_check device_guard foreach".split()
+    "device_check device_guard foreach aliases numbers same_as".split()
 )
 # `function_inplace` also binds the in-place form as a function (`torch.relu_`), which PyTorch does for some operators.
 VARIANTS = frozenset({"function", "method", "inplace", "function_inplace", "out"})
@@ -130,7 +131,84 @@ def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
         raise OpgenError(Location(path.name, line), "", f"not valid YAML: {error.problem}") from None
     if root is None:
         return []
-    return [_operator(item, path.stem, frozenset(tags)) for item in _Node(path.name, root).items()]
+    operators: list[Operator] = []
+    declared: dict[str, Operator] = {}
+    for item in _Node(path.name, root).items():
+        same_as = item.mapping().get("same_as")
+        if same_as is not None and same_as.text() not in declared:
+            raise same_as.fail(f"`{same_as.text()}` is no operator declared above")
+        operator = _operator(item, path.stem, frozenset(tags))
+        if same_as is not None:
+            operator = replace(operator, same_as=declared[same_as.text()])
+        for each in (operator, *_others(item, operator)):
+            operators.append(each)
+            declared[each.schema.full_name] = each
+    return operators
+
+
+def _others(item: _Node, operator: Operator) -> Iterator[Operator]:
+    """The operators that an entry declares beside its own: `aliases`, and with `numbers` in place of a tensor."""
+    entry = item.mapping()
+    for node in entry["aliases"].items() if "aliases" in entry else []:
+        yield _alias(operator, node)
+    for overload, node in entry["numbers"].mapping().items() if "numbers" in entry else []:
+        yield _with_number(operator, overload, node)
+
+
+def _same(operator: Operator, location: Location, schema: Schema, variants: Iterable[str]) -> Operator:
+    """A composite with another schema that is `operator`."""
+    stated = {"inplace_name": None, "inplace_impl": None, "impl": None, "meta": None, "kernel": None, "node": None}
+    return replace(
+        operator,
+        **stated,
+        location=location,
+        schema=schema,
+        variants=frozenset(variants),
+        kind=Kind.IMPLICIT,
+        plan="none",
+        dispatch={},
+        kernel_args=(),
+        derivative=Derivative(word=AUTO, location=location),
+        forward=(),
+        out_name=None,
+        batch="decompose",
+        lowering="decompose",
+        sharding="decompose",
+        copies_self=False,
+        same_as=operator,
+    )
+
+
+def _alias(operator: Operator, node: _Node) -> Operator:
+    """`operator` under another name; a name `special_…` is one of that namespace, which has functions only."""
+    name, _, overload = node.text().partition(".")
+    schema = replace(operator.schema, name=name, overload=overload or operator.schema.overload)
+    special = name.startswith("special_")
+    if special:
+        schema = replace(schema, overload=overload)
+    variants = operator.variants & {"function", "out"} if special else operator.variants
+    alias = _same(operator, node.location, schema, variants)
+    out_overload = (operator.out_name or "").partition(".")[2]
+    return replace(
+        alias,
+        namespace="special" if special else operator.namespace,
+        out_name=f"{name}.{out_overload}" if out_overload and not special else None,
+    )
+
+
+def _with_number(operator: Operator, overload: str, node: _Node) -> Operator:
+    """The overload of `operator` that takes a number for one tensor."""
+    argument = operator.schema.argument(node.text())
+    if argument is None or argument.type.key != "Tensor":
+        raise node.fail(f"`{node.text()}` is not an argument of type Tensor")
+    number = replace(argument, type=replace(argument.type, base="Scalar"))
+    arguments = tuple(number if a is argument else a for a in operator.schema.arguments)
+    schema = replace(operator.schema, overload=overload, arguments=arguments)
+    # A number has no method and is not written to.
+    is_first = argument is operator.schema.arguments[0]
+    return _same(
+        operator, node.location, schema, operator.variants & {"function", "out"} if is_first else operator.variants
+    )
 
 
 def check_unique(operators: Iterable[Operator]) -> None:
@@ -241,7 +319,7 @@ class _Entry:
             lowering=self.text("lowering", self.rule.lowering if kind is not Kind.IMPLICIT else "decompose"),
             sharding=self.text("sharding", self.rule.sharding if kind is not Kind.IMPLICIT else "decompose"),
             doc=self.text("doc"),
-            namespace=self.choice("namespace", NAMESPACES),
+            namespace=self.choice("namespace", NAMESPACES) or ("special" if self.is_special else None),
             python=self.text("python") == "manual" or self.flag("python", True),
             manual_method=self.text("python") == "manual",
             numbers_as_tensors=self.flag("numbers_as_tensors", False),
@@ -255,13 +333,20 @@ class _Entry:
             copies_self=self.choice("init", frozenset({"copy_self"})) == "copy_self",
         )
 
+    @property
+    def is_special(self) -> bool:
+        """Whether it is a function of the namespace `special`, where there are no methods."""
+        return self.schema.name.startswith("special_")
+
     def base(self) -> str:
         return self.schema.name[:-1] if self.schema.is_inplace else self.schema.name
 
     def kind(self) -> Kind:
-        stated = [k for k in ("meta", "view", "composite", "foreach") if k in self.entry]
+        stated = [k for k in ("meta", "view", "composite", "foreach", "same_as") if k in self.entry]
         if len(stated) > 1:
             raise self.entry[stated[1]].fail(f"`{stated[0]}` and `{stated[1]}` exclude each other")
+        if "same_as" in self.entry:
+            return Kind.IMPLICIT
         if "composite" in self.entry:
             word = self.choice("composite", frozenset({"implicit", "explicit"}))
             return Kind.IMPLICIT if word == "implicit" else Kind.EXPLICIT
@@ -286,6 +371,8 @@ class _Entry:
     def variants(self, kind: Kind) -> frozenset[str]:
         if "variants" not in self.entry:
             defaults = set(self.rule.variants)
+            if self.is_special:
+                defaults &= {"function", "out"}
             if self.schema.is_inplace or self.schema.out_arguments or kind in (Kind.VIEW, Kind.KERNEL):
                 defaults -= {"inplace", "function_inplace", "out"}
             return frozenset(defaults)

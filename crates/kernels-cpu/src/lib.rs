@@ -27,6 +27,7 @@ mod reduce;
 mod registration;
 mod shape;
 mod sort;
+mod special;
 #[cfg(test)]
 mod test_tensor;
 pub mod vec;
@@ -56,6 +57,7 @@ pub fn init() -> c10::Result<()> {
         reduce::register();
         shape::register();
         sort::register();
+        special::register();
         fork::register().map_err(|error| error.to_string())
     });
     done.clone().map_err(c10::Error::runtime)

@@ -54,15 +54,57 @@ impl Stored for bool {
 
 /// A function of one element that does enough arithmetic to care about the tier.
 pub(crate) trait Map1<I, O>: Copy + Sync {
+    /// Whether there are arguments that the function is not for.
+    const GUARDED: bool = false;
     /// The value.
     fn call<A: Arith>(self, a: I) -> O;
+    /// Whether the function is for the argument.
+    #[inline(always)]
+    fn is_near(_a: I) -> bool {
+        true
+    }
+    /// The value where it is not: rare, so that branches and library calls are fine.
+    #[inline(always)]
+    fn call_far(self, a: I) -> O {
+        self.call::<crate::vec::math::Unfused>(a)
+    }
 }
+
+/// A function of two elements that does enough arithmetic to care about the tier.
+pub(crate) trait Map2<I, O>: Copy + Sync {
+    /// The value.
+    fn call<A: Arith>(self, a: I, b: I) -> O;
+}
+
+/// Elements that are asked together whether a guarded function is for them.
+const GUARD: usize = 64;
 
 tiered! {
     fn map_function<I, O, F>(out: &mut [O::Raw], a: &[I::Raw], f: F)
     where { I: Stored, O: Stored, F: Map1<I, O> } => A {
-        for (out, &a) in out.iter_mut().zip(a) {
-            *out = f.call::<A>(I::load(a)).store();
+        if !F::GUARDED {
+            for (out, &a) in out.iter_mut().zip(a) {
+                *out = f.call::<A>(I::load(a)).store();
+            }
+            return;
+        }
+        for (out, a) in out.chunks_mut(GUARD).zip(a.chunks(GUARD)) {
+            if a.iter().fold(true, |near, &a| near & F::is_near(I::load(a))) {
+                for (out, &a) in out.iter_mut().zip(a) {
+                    *out = f.call::<A>(I::load(a)).store();
+                }
+            } else {
+                for (out, &a) in out.iter_mut().zip(a) {
+                    let a = I::load(a);
+                    *out = if F::is_near(a) { f.call::<A>(a) } else { f.call_far(a) }.store();
+                }
+            }
+        }
+    }
+    fn map_function2<I, O, F>(out: &mut [O::Raw], a: &[I::Raw], b: &[I::Raw], f: F)
+    where { I: Stored, O: Stored, F: Map2<I, O> } => A {
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            *out = f.call::<A>(I::load(a), I::load(b)).store();
         }
     }
 }
@@ -137,6 +179,24 @@ pub(crate) fn function<I: Stored, O: Stored>(
         &[O::SCALAR_TYPE, I::SCALAR_TYPE],
         // SAFETY: as in `unary`.
         &|data, n| unsafe { map_function::<I, O, _>(output::<O>(data[0], n), input::<I>(data[1], n), f) },
+        grain(cost),
+    )
+}
+
+/// `out = f(a, b)` for an elementary function.
+pub(crate) fn function2<I: Stored, O: Stored>(
+    iter: &TensorIterator,
+    cost: usize,
+    f: impl Map2<I, O>,
+) -> Result<()> {
+    run(
+        iter,
+        &[O::SCALAR_TYPE, I::SCALAR_TYPE, I::SCALAR_TYPE],
+        // SAFETY: as in `unary`.
+        &|data, n| unsafe {
+            let (a, b) = (input::<I>(data[1], n), input::<I>(data[2], n));
+            map_function2::<I, O, _>(output::<O>(data[0], n), a, b, f);
+        },
         grain(cost),
     )
 }

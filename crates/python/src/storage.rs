@@ -137,9 +137,17 @@ impl PyStorage {
     /// The bytes of a range as a storage of their own, which keeps them alive.
     fn slice(&self, start: usize, len: usize) -> Res<Storage> {
         self.storage().materialize()?;
-        let data = self.storage().data_ptr().wrapping_add(start);
         // The pin keeps the bytes where they are if this storage is resized.
-        let data = DataPtr::from_owner(data, self.storage().pin(), self.storage().device());
+        let pin = self.storage().pin();
+        let nbytes = self.storage().nbytes();
+        // The bounds were Python objects, whose conversion may have changed the size.
+        if start.checked_add(len).is_none_or(|end| end > nbytes) {
+            let text =
+                format!("slice {start}:{} is out of bounds for a storage of {nbytes} bytes", start + len);
+            return Err(PyIndexError::new_err(text).into());
+        }
+        let data = self.storage().data_ptr().wrapping_add(start);
+        let data = DataPtr::from_owner(data, pin, self.storage().device());
         let slice = Storage::from_data_ptr(data, len, self.storage().allocator(), false);
         c10::check_memory()?;
         Ok(slice)

@@ -19,20 +19,51 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bilinear",
+    "celu",
+    "celu_",
     "conv2d",
     "cross_entropy",
     "dropout",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
     "l1_loss",
+    "leaky_relu",
+    "leaky_relu_",
     "linear",
     "log_softmax",
+    "logsigmoid",
     "max_pool2d",
     "max_pool2d_with_indices",
+    "mish",
     "mse_loss",
     "nll_loss",
     "pad",
+    "prelu",
     "relu",
+    "relu6",
     "relu_",
+    "rrelu",
+    "rrelu_",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
     "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
 ]
 
 Tensor = torch.Tensor
@@ -46,6 +77,27 @@ linear = _nn.linear
 conv2d = _VF.conv2d
 # relu_(input): relu, written into the input
 relu_ = _VF.relu_
+# In-place forms: written into the input.
+celu_ = _VF.celu_
+elu_ = _nn.elu_
+hardtanh_ = _nn.hardtanh_
+leaky_relu_ = _nn.leaky_relu_
+rrelu_ = _VF.rrelu_
+selu_ = _VF.selu_
+threshold_ = _VF.threshold_
+
+# gelu(input, approximate='none'): x times the normal distribution function of x; 'tanh' approximates it
+gelu = _nn.gelu
+# hardshrink(input, lambd=0.5): 0 where |x| <= lambd
+hardshrink = _VF.hardshrink
+# logsigmoid(input): log(sigmoid(x))
+logsigmoid = _nn.log_sigmoid
+# prelu(input, weight): x, or weight * x below zero
+prelu = _VF.prelu
+# softplus(input, beta=1, threshold=20): log(1 + exp(beta * x)) / beta, and x above the threshold
+softplus = _nn.softplus
+# softshrink(input, lambd=0.5): x moved towards zero by lambd
+softshrink = _nn.softshrink
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -57,6 +109,124 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return :math:`\\max(0, x)` of each element; see :class:`~ptr.nn.ReLU`."""
     return _VF.relu_(input) if inplace else _VF.relu(input)
+
+
+@_overridable
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return ``max(0, x) + min(0, alpha * (exp(x / alpha) - 1))``."""
+    return _VF.celu_(input, alpha) if inplace else _VF.celu(input, alpha)
+
+
+@_overridable
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return ``x`` above zero and ``alpha * (exp(x) - 1)`` below."""
+    return _nn.elu_(input, alpha) if inplace else _nn.elu(input, alpha)
+
+
+@_overridable
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Return the first half of ``input`` along ``dim``, times the sigmoid of the second."""
+    if input.dim() == 0:
+        raise RuntimeError("glu does not support scalars because halving size must be even")
+    return _nn.glu(input, dim)
+
+
+@_overridable
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``min(max(x + 3, 0), 6) / 6``."""
+    return _nn.hardsigmoid_(input) if inplace else _nn.hardsigmoid(input)
+
+
+@_overridable
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``x * min(max(x + 3, 0), 6) / 6``."""
+    return _nn.hardswish_(input) if inplace else _nn.hardswish(input)
+
+
+@_overridable
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return ``x`` brought into ``[min_val, max_val]``."""
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return _nn.hardtanh_(input, min_val, max_val) if inplace else _nn.hardtanh(input, min_val, max_val)
+
+
+@_overridable
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return ``x`` above zero and ``negative_slope * x`` below."""
+    return _nn.leaky_relu_(input, negative_slope) if inplace else _nn.leaky_relu(input, negative_slope)
+
+
+@_overridable
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``x * tanh(softplus(x))``."""
+    return _nn.mish_(input) if inplace else _nn.mish(input)
+
+
+@_overridable
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``min(max(x, 0), 6)``."""
+    return _nn.relu6_(input) if inplace else _nn.relu6(input)
+
+
+@_overridable
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Return ``x`` above zero and ``a * x`` below, with a slope ``a`` drawn for each element while training."""
+    return (_VF.rrelu_ if inplace else _VF.rrelu)(input, lower, upper, training)
+
+
+@_overridable
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``scale * (max(0, x) + min(0, alpha * (exp(x) - 1)))`` with the constants of self-normalizing networks."""
+    return _VF.selu_(input) if inplace else _VF.selu(input)
+
+
+@_overridable
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return ``x * sigmoid(x)``."""
+    return _nn.silu_(input) if inplace else _nn.silu(input)
+
+
+@_overridable
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    """Return the softmax of ``-input``; see :class:`~ptr.nn.Softmin`."""
+    if dim is None:
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
+    return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
+
+
+@_overridable
+def softsign(input: Tensor) -> Tensor:
+    """Return ``x / (1 + |x|)``."""
+    return input / (input.abs() + 1)
+
+
+@_overridable
+def tanhshrink(input: Tensor) -> Tensor:
+    """Return ``x - tanh(x)``."""
+    return input - input.tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """Return ``1 / (1 + exp(-x))``."""
+    return input.sigmoid()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Return the hyperbolic tangent."""
+    return input.tanh()
+
+
+@_overridable
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """Return ``x`` above ``threshold`` and ``value`` elsewhere."""
+    return (_VF.threshold_ if inplace else _VF.threshold)(input, threshold, value)
 
 
 @_overridable

@@ -461,8 +461,27 @@ def _forward(function: Function, path: str) -> str:
     return f"|_, {_pattern(function)}| {path}({arguments})"
 
 
+def _same(function: Function) -> str | None:
+    """An operator that is another one calls the other's form of the same kind, with numbers as tensors."""
+    other = function.operator.same_as
+    assert other is not None
+    form = next((f for f in functions_of(other) if f.variant is function.variant), None)
+    if form is None:
+        return None
+    values: list[str] = []
+    for mine, its in zip(function.schema.arguments, form.schema.arguments, strict=True):
+        is_number = mine.type.base == "Scalar" and its.type.base == "Tensor"
+        values.append(f"&crate::wrapped_scalar_tensor({local(mine.name)})?" if is_number else local(mine.name))
+    # Autograd refuses `out=` calls, so that form stands below it.
+    keys = "EXPLICIT" if function.variant is Variant.OUT else "IMPLICIT"
+    call = f"crate::at::{form.rust_name}({', '.join(values)})"
+    return _register(function, keys, f"|_, {_pattern(function)}| {call}")
+
+
 def _composite(function: Function) -> str:
     operator = function.operator
+    if operator.same_as is not None and (registration := _same(function)) is not None:
+        return registration
     path = f"composite::{operator.family}::{operator.impl or next(iter(functions_of(operator))).rust_name}"
     keys = "IMPLICIT" if operator.kind is Kind.IMPLICIT else "EXPLICIT"
     if operator.foreach:

@@ -2,7 +2,9 @@
 //!
 //! All of them are made of differentiable operators, so that gradients can be differentiated again.
 
+mod activations;
 mod conv;
+mod elementary;
 mod factory;
 mod index;
 mod linalg;
@@ -13,8 +15,11 @@ mod pool;
 mod random;
 mod reduce;
 mod shape;
+mod special;
 
+pub use activations::*;
 pub use conv::*;
+pub use elementary::*;
 pub use factory::*;
 pub use index::*;
 pub use linalg::*;
@@ -25,6 +30,7 @@ pub use pool::*;
 pub use random::*;
 pub use reduce::*;
 pub use shape::*;
+pub use special::*;
 
 /// Formulas name it.
 pub use c10::MemoryFormat;

@@ -313,8 +313,13 @@ fn keep_inside(grad: &Tensor, above: Option<Tensor>, below: Option<Tensor>) -> R
     keep_where(grad, &inside)
 }
 
+/// `grad` where the mask does not hold, zero elsewhere.
+pub fn drop_where(grad: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    at::masked_fill_scalar(grad, mask, &ZERO)
+}
+
 /// `grad` where the mask holds, zero elsewhere.
-fn keep_where(grad: &Tensor, mask: &Tensor) -> Result<Tensor> {
+pub fn keep_where(grad: &Tensor, mask: &Tensor) -> Result<Tensor> {
     at::masked_fill_scalar(grad, &at::logical_not(mask)?, &ZERO)
 }
 

@@ -19,6 +19,7 @@ mod random;
 mod reduce;
 mod shape;
 mod sort;
+mod special;
 
 static TABLES: &[&[DerivativeEntry]] = &[
     conv::ENTRIES,
@@ -34,6 +35,7 @@ static TABLES: &[&[DerivativeEntry]] = &[
     reduce::ENTRIES,
     shape::ENTRIES,
     sort::ENTRIES,
+    special::ENTRIES,
 ];
 
 /// The operators whose views are not tracked as strided ones.

@@ -516,6 +516,336 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
+        op: "aten::exp2",
+        node_name: "Exp2Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: exp2_apply,
+    },
+    DerivativeEntry {
+        op: "aten::exp2_",
+        node_name: "Exp2Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: exp2_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log2",
+        node_name: "Log2Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: log2_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log2_",
+        node_name: "Log2Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: log2_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log10",
+        node_name: "Log10Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: log10_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log10_",
+        node_name: "Log10Backward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: log10_apply,
+    },
+    DerivativeEntry {
+        op: "aten::tan",
+        node_name: "TanBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: tan_apply,
+    },
+    DerivativeEntry {
+        op: "aten::tan_",
+        node_name: "TanBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: tan_apply,
+    },
+    DerivativeEntry {
+        op: "aten::asin",
+        node_name: "AsinBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: asin_apply,
+    },
+    DerivativeEntry {
+        op: "aten::asin_",
+        node_name: "AsinBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: asin_apply,
+    },
+    DerivativeEntry {
+        op: "aten::acos",
+        node_name: "AcosBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: acos_apply,
+    },
+    DerivativeEntry {
+        op: "aten::acos_",
+        node_name: "AcosBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: acos_apply,
+    },
+    DerivativeEntry {
+        op: "aten::atan",
+        node_name: "AtanBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: atan_apply,
+    },
+    DerivativeEntry {
+        op: "aten::atan_",
+        node_name: "AtanBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: atan_apply,
+    },
+    DerivativeEntry {
+        op: "aten::sinh",
+        node_name: "SinhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: sinh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::sinh_",
+        node_name: "SinhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: sinh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::cosh",
+        node_name: "CoshBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: cosh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::cosh_",
+        node_name: "CoshBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: cosh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::asinh",
+        node_name: "AsinhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: asinh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::asinh_",
+        node_name: "AsinhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: asinh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::acosh",
+        node_name: "AcoshBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: acosh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::acosh_",
+        node_name: "AcoshBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: acosh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::atanh",
+        node_name: "AtanhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: atanh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::atanh_",
+        node_name: "AtanhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: atanh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::frac",
+        node_name: "FracBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: frac_apply,
+    },
+    DerivativeEntry {
+        op: "aten::frac_",
+        node_name: "FracBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: frac_apply,
+    },
+    DerivativeEntry {
+        op: "aten::angle",
+        node_name: "AngleBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: angle_apply,
+    },
+    DerivativeEntry {
+        op: "aten::signbit",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::isposinf",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::isneginf",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::nan_to_num",
+        node_name: "NanToNumBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: nan_to_num_apply,
+    },
+    DerivativeEntry {
+        op: "aten::nan_to_num_",
+        node_name: "NanToNumBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: nan_to_num_apply,
+    },
+    DerivativeEntry {
+        op: "aten::frexp.Tensor",
+        node_name: "FrexpBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Output { ret: 1, needed_by: 0b1 }],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: frexp_tensor_apply,
+    },
+    DerivativeEntry {
         op: "aten::add.Tensor",
         node_name: "AddBackward0",
         source: "pointwise.yaml",
@@ -1085,6 +1415,126 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         output_differentiability: &[],
         forward: None,
         backward: copysign_scalar_apply,
+    },
+    DerivativeEntry {
+        op: "aten::fmax",
+        node_name: "FmaxBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: fmax_apply,
+    },
+    DerivativeEntry {
+        op: "aten::fmin",
+        node_name: "FminBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: fmin_apply,
+    },
+    DerivativeEntry {
+        op: "aten::heaviside",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::heaviside_",
+        node_name: "HeavisideBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::nextafter",
+        node_name: "NextafterBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: nextafter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::nextafter_",
+        node_name: "NextafterBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: nextafter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::gcd",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::gcd_",
+        node_name: "GcdBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::lcm",
+        node_name: "",
+        source: "pointwise.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::lcm_",
+        node_name: "LcmBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[true],
+        forward: None,
+        backward: zero_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::complex",
+        node_name: "ComplexBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: complex_apply,
+    },
+    DerivativeEntry {
+        op: "aten::polar",
+        node_name: "PolarBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Output { ret: 0, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: polar_apply,
     },
     DerivativeEntry {
         op: "aten::bitwise_and.Tensor",
@@ -1911,6 +2361,398 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: tanh_backward_apply,
     },
     DerivativeEntry {
+        op: "aten::elu",
+        node_name: "EluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: elu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::elu_",
+        node_name: "EluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: elu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::elu_backward",
+        node_name: "EluBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 5],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 5, needed_by: 0b11 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: elu_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardtanh",
+        node_name: "HardtanhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardtanh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardtanh_",
+        node_name: "HardtanhBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardtanh_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardtanh_backward",
+        node_name: "HardtanhBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardtanh_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardsigmoid",
+        node_name: "HardsigmoidBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardsigmoid_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardsigmoid_",
+        node_name: "HardsigmoidBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardsigmoid_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardsigmoid_backward",
+        node_name: "HardsigmoidBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardsigmoid_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardswish",
+        node_name: "HardswishBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardswish_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardswish_",
+        node_name: "HardswishBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardswish_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardswish_backward",
+        node_name: "HardswishBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardswish_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardshrink",
+        node_name: "HardshrinkBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardshrink_apply,
+    },
+    DerivativeEntry {
+        op: "aten::hardshrink_backward",
+        node_name: "HardshrinkBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: hardshrink_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::softshrink",
+        node_name: "SoftshrinkBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: softshrink_apply,
+    },
+    DerivativeEntry {
+        op: "aten::softshrink_backward",
+        node_name: "SoftshrinkBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: softshrink_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::softplus",
+        node_name: "SoftplusBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: softplus_apply,
+    },
+    DerivativeEntry {
+        op: "aten::softplus_backward",
+        node_name: "SoftplusBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: softplus_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::gelu",
+        node_name: "GeluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: gelu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::gelu_",
+        node_name: "GeluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: gelu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::gelu_backward",
+        node_name: "GeluBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: gelu_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::silu",
+        node_name: "SiluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: silu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::silu_",
+        node_name: "SiluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: silu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::silu_backward",
+        node_name: "SiluBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: silu_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::mish",
+        node_name: "MishBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: mish_apply,
+    },
+    DerivativeEntry {
+        op: "aten::mish_",
+        node_name: "MishBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: mish_apply,
+    },
+    DerivativeEntry {
+        op: "aten::mish_backward",
+        node_name: "MishBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b11 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: mish_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::leaky_relu",
+        node_name: "LeakyReluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: leaky_relu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::leaky_relu_",
+        node_name: "LeakyReluBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: leaky_relu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::leaky_relu_backward",
+        node_name: "LeakyReluBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: leaky_relu_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log_sigmoid",
+        node_name: "LogSigmoidBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: log_sigmoid_apply,
+    },
+    DerivativeEntry {
+        op: "aten::log_sigmoid_backward",
+        node_name: "LogSigmoidBackwardBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Input { arg: 2, needed_by: 0b1 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: log_sigmoid_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_prelu_kernel",
+        node_name: "PreluKernelBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b11 }, SavedArg::Input { arg: 1, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: _prelu_kernel_apply,
+    },
+    DerivativeEntry {
+        op: "aten::rrelu_with_noise",
+        node_name: "RreluWithNoiseBackward0",
+        source: "pointwise.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: rrelu_with_noise_apply,
+    },
+    DerivativeEntry {
         op: "aten::fill.Scalar",
         node_name: "FillBackward0",
         source: "pointwise.yaml",
@@ -2127,6 +2969,133 @@ fn sgn_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn conj_physical_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::conj_physical(grad)?);
+    }
+    Ok(())
+}
+
+fn exp2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let result = &ctx.tensor(0)?;
+        ctx.set_grad(0, exp2_backward(grad, result)?);
+    }
+    Ok(())
+}
+
+fn log2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, log_base_backward(grad, self_, std::f64::consts::LN_2)?);
+    }
+    Ok(())
+}
+
+fn log10_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, log_base_backward(grad, self_, std::f64::consts::LN_10)?);
+    }
+    Ok(())
+}
+
+fn tan_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let result = &ctx.tensor(0)?;
+        ctx.set_grad(0, tan_backward(grad, result)?);
+    }
+    Ok(())
+}
+
+fn asin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, asin_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn acos_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::neg(&asin_backward(grad, self_)?)?);
+    }
+    Ok(())
+}
+
+fn atan_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, div_conj(grad, &square_plus_one(self_)?)?);
+    }
+    Ok(())
+}
+
+fn sinh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, mul_conj(grad, &at::cosh(self_)?)?);
+    }
+    Ok(())
+}
+
+fn cosh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, mul_conj(grad, &at::sinh(self_)?)?);
+    }
+    Ok(())
+}
+
+fn asinh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, mul_conj(grad, &at::rsqrt(&square_plus_one(self_)?)?)?);
+    }
+    Ok(())
+}
+
+fn acosh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, acosh_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn atanh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, atanh_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn frac_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, grad.clone());
+    }
+    Ok(())
+}
+
+fn angle_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, angle_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn nan_to_num_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::mul_tensor(grad, &at::isfinite(self_)?)?);
+    }
+    Ok(())
+}
+
+fn frexp_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let exponent = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::div_tensor(grad, &at::exp2(exponent)?)?);
     }
     Ok(())
 }
@@ -2483,6 +3452,69 @@ fn copysign_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     Ok(())
 }
 
+fn fmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(0, keep_where(grad, &fmax_takes_self(self_, other)?)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(1, drop_where(grad, &fmax_takes_self(self_, other)?)?);
+    }
+    Ok(())
+}
+
+fn fmin_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(0, keep_where(grad, &fmin_takes_self(self_, other)?)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(1, drop_where(grad, &fmin_takes_self(self_, other)?)?);
+    }
+    Ok(())
+}
+
+fn nextafter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(0, drop_where(grad, &at::eq_tensor(self_, other)?)?);
+    }
+    if ctx.needs(1) {
+        let other = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(other, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn complex_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::real(grad)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::imag(grad)?);
+    }
+    Ok(())
+}
+
+fn polar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let result = &ctx.tensor(0)?;
+        ctx.set_grad(0, polar_abs_backward(grad, result)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let result = &ctx.tensor(0)?;
+        ctx.set_grad(1, polar_angle_backward(grad, result)?);
+    }
+    Ok(())
+}
+
 fn addcmul_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         let self_scalar_type = ctx.scalar_type(0)?;
@@ -2676,6 +3708,346 @@ fn tanh_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let grad_output = &ctx.tensor(1)?;
         let output = &ctx.tensor(0)?;
         ctx.set_grad(1, tanh_double_backward(grad, grad_output, output)?);
+    }
+    Ok(())
+}
+
+fn elu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        let scale = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scale = <Scalar as ArgType>::borrow(&scale);
+        let input_scale = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let input_scale = <Scalar as ArgType>::borrow(&input_scale);
+        ctx.set_grad(0, at::elu_backward(grad, alpha, scale, input_scale, false, self_)?);
+    }
+    Ok(())
+}
+
+fn elu_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let alpha = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        let scale = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scale = <Scalar as ArgType>::borrow(&scale);
+        let input_scale = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let input_scale = <Scalar as ArgType>::borrow(&input_scale);
+        let is_result = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let is_result = <bool as ArgType>::borrow(&is_result);
+        let self_or_result = &ctx.tensor(4)?;
+        ctx.set_grad(0, at::elu_backward(grad, alpha, scale, input_scale, is_result, self_or_result)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(5)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(0)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        let scale = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scale = <Scalar as ArgType>::borrow(&scale);
+        let input_scale = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let input_scale = <Scalar as ArgType>::borrow(&input_scale);
+        let is_result = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let is_result = <bool as ArgType>::borrow(&is_result);
+        let self_or_result = &ctx.tensor(4)?;
+        ctx.set_grad(
+            1,
+            elu_double_backward(grad, grad_output, alpha, scale, input_scale, is_result, self_or_result)?,
+        );
+    }
+    Ok(())
+}
+
+fn hardtanh_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let min_val = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let min_val = <Scalar as ArgType>::borrow(&min_val);
+        let max_val = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let max_val = <Scalar as ArgType>::borrow(&max_val);
+        ctx.set_grad(0, at::hardtanh_backward(grad, self_, min_val, max_val)?);
+    }
+    Ok(())
+}
+
+fn hardtanh_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let min_val = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let min_val = <Scalar as ArgType>::borrow(&min_val);
+        let max_val = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let max_val = <Scalar as ArgType>::borrow(&max_val);
+        ctx.set_grad(0, at::hardtanh_backward(grad, self_, min_val, max_val)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn hardsigmoid_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::hardsigmoid_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn hardsigmoid_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::hardsigmoid_backward(grad, self_)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn hardswish_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::hardswish_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn hardswish_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::hardswish_backward(grad, self_)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(1)?;
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(1, hardswish_double_backward(grad, grad_output, self_)?);
+    }
+    Ok(())
+}
+
+fn hardshrink_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let lambd = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let lambd = <Scalar as ArgType>::borrow(&lambd);
+        ctx.set_grad(0, at::hardshrink_backward(grad, self_, lambd)?);
+    }
+    Ok(())
+}
+
+fn hardshrink_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let lambd = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let lambd = <Scalar as ArgType>::borrow(&lambd);
+        ctx.set_grad(0, at::hardshrink_backward(grad, self_, lambd)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn softshrink_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let lambd = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let lambd = <Scalar as ArgType>::borrow(&lambd);
+        ctx.set_grad(0, at::softshrink_backward(grad, self_, lambd)?);
+    }
+    Ok(())
+}
+
+fn softshrink_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let lambd = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let lambd = <Scalar as ArgType>::borrow(&lambd);
+        ctx.set_grad(0, at::softshrink_backward(grad, self_, lambd)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn softplus_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        let threshold = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let threshold = <Scalar as ArgType>::borrow(&threshold);
+        ctx.set_grad(0, at::softplus_backward(grad, self_, beta, threshold)?);
+    }
+    Ok(())
+}
+
+fn softplus_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        let threshold = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let threshold = <Scalar as ArgType>::borrow(&threshold);
+        ctx.set_grad(0, at::softplus_backward(grad, self_, beta, threshold)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(3)?;
+        let self_ = &ctx.tensor(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        let threshold = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let threshold = <Scalar as ArgType>::borrow(&threshold);
+        ctx.set_grad(
+            1,
+            softplus_double_backward(&at::mul_tensor(grad, grad_output)?, self_, beta, threshold)?,
+        );
+    }
+    Ok(())
+}
+
+fn gelu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let approximate = <String as ArgType>::hold(ctx.value(1)?.clone())?;
+        let approximate = <String as ArgType>::borrow(&approximate);
+        ctx.set_grad(0, at::gelu_backward(grad, self_, approximate)?);
+    }
+    Ok(())
+}
+
+fn gelu_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let approximate = <String as ArgType>::hold(ctx.value(1)?.clone())?;
+        let approximate = <String as ArgType>::borrow(&approximate);
+        ctx.set_grad(0, at::gelu_backward(grad, self_, approximate)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(2)?;
+        let self_ = &ctx.tensor(0)?;
+        let approximate = <String as ArgType>::hold(ctx.value(1)?.clone())?;
+        let approximate = <String as ArgType>::borrow(&approximate);
+        ctx.set_grad(1, gelu_double_backward(&at::mul_tensor(grad, grad_output)?, self_, approximate)?);
+    }
+    Ok(())
+}
+
+fn silu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::silu_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn silu_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::silu_backward(grad, &conj(self_)?)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(1)?;
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(1, silu_double_backward(grad, grad_output, self_)?);
+    }
+    Ok(())
+}
+
+fn mish_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::mish_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn mish_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::mish_backward(grad, self_)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(1)?;
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(1, mish_double_backward(&at::mul_tensor(grad, grad_output)?, self_)?);
+    }
+    Ok(())
+}
+
+fn leaky_relu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let negative_slope = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let negative_slope = <Scalar as ArgType>::borrow(&negative_slope);
+        ctx.set_grad(0, at::leaky_relu_backward(grad, self_, negative_slope, false)?);
+    }
+    Ok(())
+}
+
+fn leaky_relu_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let negative_slope = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let negative_slope = <Scalar as ArgType>::borrow(&negative_slope);
+        ctx.set_grad(0, at::leaky_relu_backward(grad, self_, negative_slope, false)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        ctx.set_grad(1, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn log_sigmoid_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::log_sigmoid_backward(grad, self_, self_)?);
+    }
+    Ok(())
+}
+
+fn log_sigmoid_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let buffer = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::log_sigmoid_backward(grad, self_, buffer)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(2)?;
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(1, log_sigmoid_double_backward(&at::mul_tensor(grad, grad_output)?, self_)?);
+    }
+    Ok(())
+}
+
+fn _prelu_kernel_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1]), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let weight = &ctx.tensor(1)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1)];
+        let (grad_0, grad_1) = prelu_backward(grad, self_, weight, grad_input_mask)?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+    }
+    Ok(())
+}
+
+fn rrelu_with_noise_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let noise = &ctx.tensor(1)?;
+        let lower = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let lower = <Scalar as ArgType>::borrow(&lower);
+        let upper = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let upper = <Scalar as ArgType>::borrow(&upper);
+        let training = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let training = <bool as ArgType>::borrow(&training);
+        ctx.set_grad(0, at::rrelu_with_noise_backward(grad, self_, noise, lower, upper, training, false)?);
     }
     Ok(())
 }

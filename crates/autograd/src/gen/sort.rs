@@ -10,6 +10,8 @@ use dispatch::ArgType;
 use crate::formulas::{self, *};
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
+use super::no_gradient;
+
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
     DerivativeEntry {
@@ -39,6 +41,16 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         output_differentiability: &[true, false],
         forward: None,
         backward: sort_stable_apply,
+    },
+    DerivativeEntry {
+        op: "aten::searchsorted.Tensor",
+        node_name: "",
+        source: "sort.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
     },
 ];
 

@@ -19,7 +19,7 @@ pub(super) fn register() {
 }
 
 /// NaN stays NaN, and where the bounds cross the upper one wins.
-fn clamp_kernel(iter: &TensorIterator, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<()> {
+pub(super) fn clamp_kernel(iter: &TensorIterator, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<()> {
     dispatch!(compute_dtype(iter.common_dtype()), "clamp_kernel", ALL_AND_BOOL, |T| {
         match (min, max) {
             (Some(min), Some(max)) => {

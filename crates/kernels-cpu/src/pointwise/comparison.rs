@@ -1,4 +1,4 @@
-//! `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `maximum`, `minimum`.
+//! `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `maximum`, `minimum`, `fmax`, `fmin`.
 //!
 //! A comparison computes in the operands' common dtype and writes booleans; with an `out=` of another dtype the
 //! iterator keeps a boolean temporary.
@@ -22,6 +22,8 @@ pub(super) fn register() {
         ge_kernel: fn(&TensorIterator);
         maximum_kernel: fn(&TensorIterator);
         minimum_kernel: fn(&TensorIterator);
+        fmax_kernel: fn(&TensorIterator);
+        fmin_kernel: fn(&TensorIterator);
     }
 }
 
@@ -111,3 +113,21 @@ fn minimum_kernel(iter: &TensorIterator) -> Result<()> {
         binary::<T, T, T>(iter, 1, Ordered::minimum)
     })
 }
+
+/// `chosen` of the two, or the one that is a number.
+macro_rules! ignoring_nan {
+    ($($name:ident, $choose:ident);*) => {$(
+        fn $name(iter: &TensorIterator) -> Result<()> {
+            dispatch!(compute_dtype(iter.common_dtype()), stringify!($name), ALL_AND_BOOL, |T| {
+                binary::<T, T, T>(iter, 1, |a: T, b: T| {
+                    #[allow(clippy::eq_op)]
+                    let (a_is_nan, b_is_nan) = (a != a, b != b);
+                    let chosen = if a_is_nan { b } else { Ordered::$choose(a, b) };
+                    if b_is_nan { a } else { chosen }
+                })
+            })
+        }
+    )*};
+}
+
+ignoring_nan!(fmax_kernel, maximum; fmin_kernel, minimum);

@@ -1,19 +1,22 @@
-//! `exp`, `expm1`, `log`, `log1p`, `sqrt`, `rsqrt`, `sigmoid`.
+//! Exponentials, logarithms, roots, and `sigmoid`.
 
 use c10::{Element, Result};
 use iter::TensorIterator;
 use num_complex::Complex;
 
-use super::float_function::{float_function, FloatFunction};
+use super::float_function::float_function;
 use super::number::Field;
 use crate::registration::register;
-use crate::vec::math::{exp_f32, exp_f64, log_f32, log_f64};
+use crate::vec::math;
 
 pub(super) fn register() {
     register! {
         exp_kernel: fn(&TensorIterator);
+        exp2_kernel: fn(&TensorIterator);
         expm1_kernel: fn(&TensorIterator);
         log_kernel: fn(&TensorIterator);
+        log2_kernel: fn(&TensorIterator);
+        log10_kernel: fn(&TensorIterator);
         log1p_kernel: fn(&TensorIterator);
         sqrt_kernel: fn(&TensorIterator);
         rsqrt_kernel: fn(&TensorIterator);
@@ -39,39 +42,15 @@ fn expm1_complex(z: Complex<f64>) -> Complex<f64> {
 }
 
 float_function! {
-    exp_kernel, cost 8, Exp {
-        f32: |a, A| exp_f32::<A>(a),
-        f64: |a, A| exp_f64::<A>(a),
-        complex: |z| z.exp(),
-    }
-    expm1_kernel, cost 16, Expm1 {
-        f32: |a, A| a.exp_m1(),
-        f64: |a, A| a.exp_m1(),
-        complex: |z| expm1_complex(z),
-    }
-    log_kernel, cost 12, Log {
-        f32: |a, A| log_f32::<A>(a),
-        f64: |a, A| log_f64::<A>(a),
-        complex: |z| z.ln(),
-    }
-    log1p_kernel, cost 16, Log1p {
-        f32: |a, A| a.ln_1p(),
-        f64: |a, A| a.ln_1p(),
-        complex: |z| log1p_complex(z),
-    }
-    sqrt_kernel, cost 4, Sqrt {
-        f32: |a, A| a.sqrt(),
-        f64: |a, A| a.sqrt(),
-        complex: |z| z.sqrt(),
-    }
-    rsqrt_kernel, cost 4, Rsqrt {
-        f32: |a, A| 1.0 / a.sqrt(),
-        f64: |a, A| 1.0 / a.sqrt(),
-        complex: |z| reciprocal(z.sqrt()),
-    }
-    sigmoid_kernel, cost 8, Sigmoid {
-        f32: |a, A| 1.0 / (1.0 + exp_f32::<A>(-a)),
-        f64: |a, A| 1.0 / (1.0 + exp_f64::<A>(-a)),
-        complex: |z| reciprocal(Complex::new(1.0, 0.0) + (-z).exp()),
-    }
+    exp_kernel, cost 8, |a| math::exp::<A, T>(a), complex: |z| z.exp();
+    exp2_kernel, cost 8, |a| math::exp2::<A, T>(a), complex: |z| (z * std::f64::consts::LN_2).exp();
+    expm1_kernel, cost 10, |a| math::expm1::<A, T>(a), complex: |z| expm1_complex(z);
+    log_kernel, cost 12, |a| math::log::<A, T>(a), complex: |z| z.ln();
+    log2_kernel, cost 12, |a| math::log2::<A, T>(a), complex: |z| z.ln() / std::f64::consts::LN_2;
+    log10_kernel, cost 12, |a| math::log10::<A, T>(a), complex: |z| z.ln() / std::f64::consts::LN_10;
+    log1p_kernel, cost 14, |a| math::log1p::<A, T>(a), complex: |z| log1p_complex(z);
+    sqrt_kernel, cost 4, |a| a.sqrt(), complex: |z| z.sqrt();
+    rsqrt_kernel, cost 4, |a| T::of(1.0) / a.sqrt(), complex: |z| reciprocal(z.sqrt());
+    sigmoid_kernel, cost 8, |a| math::sigmoid::<A, T>(a),
+        complex: |z| reciprocal(Complex::new(1.0, 0.0) + (-z).exp());
 }

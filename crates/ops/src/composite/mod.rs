@@ -16,3 +16,4 @@ pub mod random;
 pub mod reduce;
 pub mod shape;
 pub mod sort;
+pub mod special;

@@ -4,6 +4,10 @@ use c10::{check, check_not_implemented, Result, Scalar, ScalarType, Tensor};
 
 use crate::{at, structured, wrapped_scalar_tensor};
 
+mod activations;
+
+pub use activations::*;
+
 const ONE: Scalar = Scalar::Int(1);
 
 /// `aten::absolute`
@@ -415,4 +419,92 @@ pub fn fill__tensor(self_: &Tensor, value: &Tensor) -> Result<Tensor> {
 /// `aten::zero_`
 pub fn zero_(self_: &Tensor) -> Result<Tensor> {
     at::fill__scalar(self_, &Scalar::Int(0))
+}
+
+/// `aten::isreal`
+pub fn isreal(self_: &Tensor) -> Result<Tensor> {
+    if self_.is_complex() {
+        return at::eq_scalar(&at::imag(self_)?, &Scalar::Int(0));
+    }
+    at::ones_like(self_, Some(ScalarType::Bool), None, None, None, None)
+}
+
+/// `aten::rad2deg`
+pub fn rad2deg(self_: &Tensor) -> Result<Tensor> {
+    check!(!self_.is_complex(), "rad2deg is not supported for complex tensors.");
+    at::mul_scalar(self_, &Scalar::Float(180.0 / std::f64::consts::PI))
+}
+
+/// `aten::deg2rad`
+pub fn deg2rad(self_: &Tensor) -> Result<Tensor> {
+    check!(!self_.is_complex(), "deg2rad is not supported for complex tensors.");
+    at::mul_scalar(self_, &Scalar::Float(std::f64::consts::PI / 180.0))
+}
+
+fn power_of_two(exponent: &Tensor) -> Result<Tensor> {
+    at::pow_scalar(&Scalar::Float(2.0), exponent)
+}
+
+/// `aten::ldexp.Tensor`
+pub fn ldexp_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::mul_tensor(self_, &power_of_two(other)?)
+}
+
+/// `aten::ldexp_.Tensor`
+pub fn ldexp_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+    at::mul__tensor(self_, &power_of_two(other)?)
+}
+
+/// The dtype that `float_power` computes in: double precision, whatever the inputs.
+fn double_precision(complex: bool) -> ScalarType {
+    if complex {
+        ScalarType::ComplexDouble
+    } else {
+        ScalarType::Double
+    }
+}
+
+fn to(tensor: &Tensor, dtype: ScalarType) -> Result<Tensor> {
+    at::to_dtype(tensor, dtype, false, false, None)
+}
+
+/// `aten::float_power.Tensor_Tensor`
+pub fn float_power_tensor_tensor(self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    let dtype = double_precision(self_.is_complex() || exponent.is_complex());
+    at::pow_tensor_tensor(&to(self_, dtype)?, &to(exponent, dtype)?)
+}
+
+/// `aten::float_power.Scalar`
+pub fn float_power_scalar(self_: &Scalar, exponent: &Tensor) -> Result<Tensor> {
+    let dtype = double_precision(self_.is_complex() || exponent.is_complex());
+    at::pow_scalar(self_, &to(exponent, dtype)?)
+}
+
+/// `aten::float_power.Tensor_Scalar`
+pub fn float_power_tensor_scalar(self_: &Tensor, exponent: &Scalar) -> Result<Tensor> {
+    let dtype = double_precision(self_.is_complex() || exponent.is_complex());
+    at::pow_tensor_scalar(&to(self_, dtype)?, exponent)
+}
+
+fn check_float_power_(self_: &Tensor, dtype: ScalarType) -> Result<()> {
+    check!(
+        self_.dtype() == dtype,
+        "the base given to float_power_ has dtype {} but the operation's result requires dtype {}",
+        self_.dtype().short_name(),
+        dtype.short_name()
+    );
+    Ok(())
+}
+
+/// `aten::float_power_.Tensor`
+pub fn float_power__tensor(self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+    let dtype = double_precision(self_.is_complex() || exponent.is_complex());
+    check_float_power_(self_, dtype)?;
+    at::pow__tensor(self_, &to(exponent, dtype)?)
+}
+
+/// `aten::float_power_.Scalar`
+pub fn float_power__scalar(self_: &Tensor, exponent: &Scalar) -> Result<Tensor> {
+    check_float_power_(self_, double_precision(self_.is_complex() || exponent.is_complex()))?;
+    at::pow__scalar(self_, exponent)
 }

@@ -29,3 +29,55 @@ pub fn argsort(self_: &Tensor, dim: i64, descending: bool) -> Result<Tensor> {
 pub fn argsort_stable(self_: &Tensor, stable: bool, dim: i64, descending: bool) -> Result<Tensor> {
     Ok(at::sort_stable(self_, Some(stable), dim, descending)?.1)
 }
+
+/// `aten::bucketize.Tensor`
+pub fn bucketize_tensor(self_: &Tensor, boundaries: &Tensor, out_int32: bool, right: bool) -> Result<Tensor> {
+    c10::check!(
+        boundaries.dim() == 1,
+        "bucketize(): boundaries tensor must be 1 dimension, but got dim({})",
+        boundaries.dim()
+    );
+    at::searchsorted_tensor(boundaries, self_, out_int32, right, None, None)
+}
+
+/// `aten::isin.Tensor_Tensor`: a search in the sorted test elements.
+pub fn isin_tensor_tensor(
+    elements: &Tensor,
+    test_elements: &Tensor,
+    _assume_unique: bool,
+    invert: bool,
+) -> Result<Tensor> {
+    use c10::{Scalar, ScalarType, SymInt};
+    let refused = [ScalarType::Bool, ScalarType::ComplexFloat, ScalarType::ComplexDouble];
+    for tensor in [elements, test_elements] {
+        c10::check!(
+            !refused.contains(&tensor.dtype()),
+            "Unsupported input type encountered for isin(): {}",
+            tensor.dtype().short_name()
+        );
+    }
+    let dtype = iter::result_type(&[elements, test_elements])?;
+    let elements = at::to_dtype(elements, dtype, false, false, None)?;
+    let flat = at::reshape(&at::to_dtype(test_elements, dtype, false, false, None)?, &[SymInt::from(-1)])?;
+    let last = flat.sym_numel().sym_sub(&SymInt::from(1))?.guard_int()?;
+    if last < 0 {
+        return at::full_like(
+            &elements,
+            &Scalar::Bool(invert),
+            Some(ScalarType::Bool),
+            None,
+            None,
+            None,
+            None,
+        );
+    }
+    let (sorted, _) = at::sort(&flat, 0, false)?;
+    let place = at::searchsorted_tensor(&sorted, &elements, false, false, None, None)?;
+    let place = at::clamp_max(&place, &Scalar::Int(last))?;
+    let nearest = at::index_tensor(&sorted, &[Some(place)])?;
+    if invert {
+        at::ne_tensor(&nearest, &elements)
+    } else {
+        at::eq_tensor(&nearest, &elements)
+    }
+}

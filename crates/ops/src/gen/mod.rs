@@ -15,6 +15,7 @@ pub mod reduce;
 pub(crate) mod register;
 pub mod shape;
 pub mod sort;
+pub mod special;
 
 /// The namespaces that the declarations define.
 pub static NAMESPACES: &[&str] = &["aten"];
@@ -34,6 +35,7 @@ pub mod handles {
     pub use super::reduce::handles::*;
     pub use super::shape::handles::*;
     pub use super::sort::handles::*;
+    pub use super::special::handles::*;
 }
 
 /// Every operator's typed call.
@@ -51,6 +53,7 @@ pub mod calls {
     pub use super::reduce::calls::*;
     pub use super::shape::calls::*;
     pub use super::sort::calls::*;
+    pub use super::special::calls::*;
 }
 
 /// Every operator's redispatching call.
@@ -68,4 +71,5 @@ pub mod redispatch {
     pub use super::reduce::redispatch::*;
     pub use super::shape::redispatch::*;
     pub use super::sort::redispatch::*;
+    pub use super::special::redispatch::*;
 }

@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{Scalar, Tensor};
+    use c10::{Generator, Scalar, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::abs`
@@ -46,6 +46,11 @@ pub mod handles {
     pub static EXPM1_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::expm1_", "");
     /// `aten::expm1.out`
     pub static EXPM1_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::expm1", "out");
+    /// `aten::special_expm1`
+    pub static SPECIAL_EXPM1: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::special_expm1", "");
+    /// `aten::special_expm1.out`
+    pub static SPECIAL_EXPM1_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::special_expm1", "out");
     /// `aten::log`
     pub static LOG: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log", "");
     /// `aten::log_`
@@ -58,6 +63,11 @@ pub mod handles {
     pub static LOG1P_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log1p_", "");
     /// `aten::log1p.out`
     pub static LOG1P_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::log1p", "out");
+    /// `aten::special_log1p`
+    pub static SPECIAL_LOG1P: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::special_log1p", "");
+    /// `aten::special_log1p.out`
+    pub static SPECIAL_LOG1P_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::special_log1p", "out");
     /// `aten::sqrt`
     pub static SQRT: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::sqrt", "");
     /// `aten::sqrt_`
@@ -94,6 +104,11 @@ pub mod handles {
     pub static SIGMOID_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::sigmoid_", "");
     /// `aten::sigmoid.out`
     pub static SIGMOID_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::sigmoid", "out");
+    /// `aten::special_expit`
+    pub static SPECIAL_EXPIT: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::special_expit", "");
+    /// `aten::special_expit.out`
+    pub static SPECIAL_EXPIT_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::special_expit", "out");
     /// `aten::relu`
     pub static RELU: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::relu", "");
     /// `aten::relu_`
@@ -128,6 +143,12 @@ pub mod handles {
     pub static TRUNC_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::trunc_", "");
     /// `aten::trunc.out`
     pub static TRUNC_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::trunc", "out");
+    /// `aten::fix`
+    pub static FIX: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::fix", "");
+    /// `aten::fix_`
+    pub static FIX_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::fix_", "");
+    /// `aten::fix.out`
+    pub static FIX_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fix", "out");
     /// `aten::round`
     pub static ROUND: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::round", "");
     /// `aten::round_`
@@ -178,6 +199,169 @@ pub mod handles {
     pub static ISINF: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::isinf", "");
     /// `aten::isfinite`
     pub static ISFINITE: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::isfinite", "");
+    /// `aten::exp2`
+    pub static EXP2: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::exp2", "");
+    /// `aten::exp2_`
+    pub static EXP2_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::exp2_", "");
+    /// `aten::exp2.out`
+    pub static EXP2_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::exp2", "out");
+    /// `aten::special_exp2`
+    pub static SPECIAL_EXP2: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::special_exp2", "");
+    /// `aten::special_exp2.out`
+    pub static SPECIAL_EXP2_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::special_exp2", "out");
+    /// `aten::log2`
+    pub static LOG2: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log2", "");
+    /// `aten::log2_`
+    pub static LOG2_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log2_", "");
+    /// `aten::log2.out`
+    pub static LOG2_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::log2", "out");
+    /// `aten::log10`
+    pub static LOG10: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log10", "");
+    /// `aten::log10_`
+    pub static LOG10_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log10_", "");
+    /// `aten::log10.out`
+    pub static LOG10_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::log10", "out");
+    /// `aten::tan`
+    pub static TAN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::tan", "");
+    /// `aten::tan_`
+    pub static TAN_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::tan_", "");
+    /// `aten::tan.out`
+    pub static TAN_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::tan", "out");
+    /// `aten::asin`
+    pub static ASIN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::asin", "");
+    /// `aten::asin_`
+    pub static ASIN_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::asin_", "");
+    /// `aten::asin.out`
+    pub static ASIN_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::asin", "out");
+    /// `aten::arcsin`
+    pub static ARCSIN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arcsin", "");
+    /// `aten::arcsin_`
+    pub static ARCSIN_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arcsin_", "");
+    /// `aten::arcsin.out`
+    pub static ARCSIN_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arcsin", "out");
+    /// `aten::acos`
+    pub static ACOS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::acos", "");
+    /// `aten::acos_`
+    pub static ACOS_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::acos_", "");
+    /// `aten::acos.out`
+    pub static ACOS_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::acos", "out");
+    /// `aten::arccos`
+    pub static ARCCOS: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arccos", "");
+    /// `aten::arccos_`
+    pub static ARCCOS_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arccos_", "");
+    /// `aten::arccos.out`
+    pub static ARCCOS_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arccos", "out");
+    /// `aten::atan`
+    pub static ATAN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::atan", "");
+    /// `aten::atan_`
+    pub static ATAN_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::atan_", "");
+    /// `aten::atan.out`
+    pub static ATAN_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::atan", "out");
+    /// `aten::arctan`
+    pub static ARCTAN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arctan", "");
+    /// `aten::arctan_`
+    pub static ARCTAN_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arctan_", "");
+    /// `aten::arctan.out`
+    pub static ARCTAN_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arctan", "out");
+    /// `aten::sinh`
+    pub static SINH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::sinh", "");
+    /// `aten::sinh_`
+    pub static SINH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::sinh_", "");
+    /// `aten::sinh.out`
+    pub static SINH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::sinh", "out");
+    /// `aten::cosh`
+    pub static COSH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::cosh", "");
+    /// `aten::cosh_`
+    pub static COSH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::cosh_", "");
+    /// `aten::cosh.out`
+    pub static COSH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::cosh", "out");
+    /// `aten::asinh`
+    pub static ASINH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::asinh", "");
+    /// `aten::asinh_`
+    pub static ASINH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::asinh_", "");
+    /// `aten::asinh.out`
+    pub static ASINH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::asinh", "out");
+    /// `aten::arcsinh`
+    pub static ARCSINH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arcsinh", "");
+    /// `aten::arcsinh_`
+    pub static ARCSINH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arcsinh_", "");
+    /// `aten::arcsinh.out`
+    pub static ARCSINH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arcsinh", "out");
+    /// `aten::acosh`
+    pub static ACOSH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::acosh", "");
+    /// `aten::acosh_`
+    pub static ACOSH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::acosh_", "");
+    /// `aten::acosh.out`
+    pub static ACOSH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::acosh", "out");
+    /// `aten::arccosh`
+    pub static ARCCOSH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arccosh", "");
+    /// `aten::arccosh_`
+    pub static ARCCOSH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arccosh_", "");
+    /// `aten::arccosh.out`
+    pub static ARCCOSH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arccosh", "out");
+    /// `aten::atanh`
+    pub static ATANH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::atanh", "");
+    /// `aten::atanh_`
+    pub static ATANH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::atanh_", "");
+    /// `aten::atanh.out`
+    pub static ATANH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::atanh", "out");
+    /// `aten::arctanh`
+    pub static ARCTANH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arctanh", "");
+    /// `aten::arctanh_`
+    pub static ARCTANH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::arctanh_", "");
+    /// `aten::arctanh.out`
+    pub static ARCTANH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arctanh", "out");
+    /// `aten::frac`
+    pub static FRAC: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::frac", "");
+    /// `aten::frac_`
+    pub static FRAC_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::frac_", "");
+    /// `aten::frac.out`
+    pub static FRAC_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::frac", "out");
+    /// `aten::angle`
+    pub static ANGLE: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::angle", "");
+    /// `aten::angle.out`
+    pub static ANGLE_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::angle", "out");
+    /// `aten::signbit`
+    pub static SIGNBIT: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::signbit", "");
+    /// `aten::signbit.out`
+    pub static SIGNBIT_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::signbit", "out");
+    /// `aten::isposinf`
+    pub static ISPOSINF: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::isposinf", "");
+    /// `aten::isposinf.out`
+    pub static ISPOSINF_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::isposinf", "out");
+    /// `aten::isneginf`
+    pub static ISNEGINF: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::isneginf", "");
+    /// `aten::isneginf.out`
+    pub static ISNEGINF_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::isneginf", "out");
+    /// `aten::isreal`
+    pub static ISREAL: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::isreal", "");
+    /// `aten::rad2deg`
+    pub static RAD2DEG: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::rad2deg", "");
+    /// `aten::rad2deg_`
+    pub static RAD2DEG_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::rad2deg_", "");
+    /// `aten::rad2deg.out`
+    pub static RAD2DEG_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::rad2deg", "out");
+    /// `aten::deg2rad`
+    pub static DEG2RAD: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::deg2rad", "");
+    /// `aten::deg2rad_`
+    pub static DEG2RAD_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::deg2rad_", "");
+    /// `aten::deg2rad.out`
+    pub static DEG2RAD_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::deg2rad", "out");
+    /// `aten::nan_to_num`
+    pub static NAN_TO_NUM: TypedOp<(Tensor, Option<f64>, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::nan_to_num", "");
+    /// `aten::nan_to_num_`
+    pub static NAN_TO_NUM_: TypedOp<(Tensor, Option<f64>, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::nan_to_num_", "");
+    /// `aten::nan_to_num.out`
+    pub static NAN_TO_NUM_OUT: TypedOp<(Tensor, Option<f64>, Option<f64>, Option<f64>, Tensor), Tensor> =
+        TypedOp::new("aten::nan_to_num", "out");
+    /// `aten::frexp.Tensor`
+    pub static FREXP_TENSOR: TypedOp<(Tensor,), (Tensor, Tensor)> = TypedOp::new("aten::frexp", "Tensor");
+    /// `aten::frexp.Tensor_out`
+    pub static FREXP_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::frexp", "Tensor_out");
     /// `aten::add.Tensor`
     pub static ADD_TENSOR: TypedOp<(Tensor, Tensor, Scalar), Tensor> = TypedOp::new("aten::add", "Tensor");
     /// `aten::add_.Tensor`
@@ -370,6 +554,12 @@ pub mod handles {
     pub static ATAN2_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2_", "");
     /// `aten::atan2.out`
     pub static ATAN2_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::atan2", "out");
+    /// `aten::arctan2`
+    pub static ARCTAN2: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arctan2", "");
+    /// `aten::arctan2_`
+    pub static ARCTAN2_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::arctan2_", "");
+    /// `aten::arctan2.out`
+    pub static ARCTAN2_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::arctan2", "out");
     /// `aten::hypot`
     pub static HYPOT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::hypot", "");
     /// `aten::hypot_`
@@ -402,6 +592,78 @@ pub mod handles {
     /// `aten::copysign.Scalar_out`
     pub static COPYSIGN_SCALAR_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
         TypedOp::new("aten::copysign", "Scalar_out");
+    /// `aten::fmax`
+    pub static FMAX: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fmax", "");
+    /// `aten::fmax.out`
+    pub static FMAX_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::fmax", "out");
+    /// `aten::fmin`
+    pub static FMIN: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::fmin", "");
+    /// `aten::fmin.out`
+    pub static FMIN_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::fmin", "out");
+    /// `aten::heaviside`
+    pub static HEAVISIDE: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::heaviside", "");
+    /// `aten::heaviside_`
+    pub static HEAVISIDE_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::heaviside_", "");
+    /// `aten::heaviside.out`
+    pub static HEAVISIDE_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::heaviside", "out");
+    /// `aten::nextafter`
+    pub static NEXTAFTER: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::nextafter", "");
+    /// `aten::nextafter_`
+    pub static NEXTAFTER_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::nextafter_", "");
+    /// `aten::nextafter.out`
+    pub static NEXTAFTER_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::nextafter", "out");
+    /// `aten::gcd`
+    pub static GCD: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::gcd", "");
+    /// `aten::gcd_`
+    pub static GCD_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::gcd_", "");
+    /// `aten::gcd.out`
+    pub static GCD_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::gcd", "out");
+    /// `aten::lcm`
+    pub static LCM: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::lcm", "");
+    /// `aten::lcm_`
+    pub static LCM_: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::lcm_", "");
+    /// `aten::lcm.out`
+    pub static LCM_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::lcm", "out");
+    /// `aten::ldexp.Tensor`
+    pub static LDEXP_TENSOR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::ldexp", "Tensor");
+    /// `aten::ldexp_.Tensor`
+    pub static LDEXP__TENSOR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::ldexp_", "Tensor");
+    /// `aten::ldexp.out`
+    pub static LDEXP_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::ldexp", "out");
+    /// `aten::float_power.Tensor_Tensor`
+    pub static FLOAT_POWER_TENSOR_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::float_power", "Tensor_Tensor");
+    /// `aten::float_power.Tensor_Tensor_out`
+    pub static FLOAT_POWER_TENSOR_TENSOR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::float_power", "Tensor_Tensor_out");
+    /// `aten::float_power.Scalar`
+    pub static FLOAT_POWER_SCALAR: TypedOp<(Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::float_power", "Scalar");
+    /// `aten::float_power.Scalar_out`
+    pub static FLOAT_POWER_SCALAR_OUT: TypedOp<(Scalar, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::float_power", "Scalar_out");
+    /// `aten::float_power.Tensor_Scalar`
+    pub static FLOAT_POWER_TENSOR_SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::float_power", "Tensor_Scalar");
+    /// `aten::float_power.Tensor_Scalar_out`
+    pub static FLOAT_POWER_TENSOR_SCALAR_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::float_power", "Tensor_Scalar_out");
+    /// `aten::float_power_.Tensor`
+    pub static FLOAT_POWER__TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::float_power_", "Tensor");
+    /// `aten::float_power_.Scalar`
+    pub static FLOAT_POWER__SCALAR: TypedOp<(Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::float_power_", "Scalar");
+    /// `aten::complex`
+    pub static COMPLEX: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::complex", "");
+    /// `aten::complex.out`
+    pub static COMPLEX_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::complex", "out");
+    /// `aten::polar`
+    pub static POLAR: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::polar", "");
+    /// `aten::polar.out`
+    pub static POLAR_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::polar", "out");
     /// `aten::bitwise_and.Tensor`
     pub static BITWISE_AND_TENSOR: TypedOp<(Tensor, Tensor), Tensor> =
         TypedOp::new("aten::bitwise_and", "Tensor");
@@ -679,6 +941,15 @@ pub mod handles {
     /// `aten::clamp.Tensor_out`
     pub static CLAMP_TENSOR_OUT: TypedOp<(Tensor, Option<Tensor>, Option<Tensor>, Tensor), Tensor> =
         TypedOp::new("aten::clamp", "Tensor_out");
+    /// `aten::clip.Tensor`
+    pub static CLIP_TENSOR: TypedOp<(Tensor, Option<Tensor>, Option<Tensor>), Tensor> =
+        TypedOp::new("aten::clip", "Tensor");
+    /// `aten::clip_.Tensor`
+    pub static CLIP__TENSOR: TypedOp<(Tensor, Option<Tensor>, Option<Tensor>), Tensor> =
+        TypedOp::new("aten::clip_", "Tensor");
+    /// `aten::clip.Tensor_out`
+    pub static CLIP_TENSOR_OUT: TypedOp<(Tensor, Option<Tensor>, Option<Tensor>, Tensor), Tensor> =
+        TypedOp::new("aten::clip", "Tensor_out");
     /// `aten::clamp`
     pub static CLAMP: TypedOp<(Tensor, Option<Scalar>, Option<Scalar>), Tensor> =
         TypedOp::new("aten::clamp", "");
@@ -688,6 +959,15 @@ pub mod handles {
     /// `aten::clamp.out`
     pub static CLAMP_OUT: TypedOp<(Tensor, Option<Scalar>, Option<Scalar>, Tensor), Tensor> =
         TypedOp::new("aten::clamp", "out");
+    /// `aten::clip`
+    pub static CLIP: TypedOp<(Tensor, Option<Scalar>, Option<Scalar>), Tensor> =
+        TypedOp::new("aten::clip", "");
+    /// `aten::clip_`
+    pub static CLIP_: TypedOp<(Tensor, Option<Scalar>, Option<Scalar>), Tensor> =
+        TypedOp::new("aten::clip_", "");
+    /// `aten::clip.out`
+    pub static CLIP_OUT: TypedOp<(Tensor, Option<Scalar>, Option<Scalar>, Tensor), Tensor> =
+        TypedOp::new("aten::clip", "out");
     /// `aten::clamp_min`
     pub static CLAMP_MIN: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::clamp_min", "");
     /// `aten::clamp_min_`
@@ -758,6 +1038,187 @@ pub mod handles {
     /// `aten::tanh_backward.grad_input`
     pub static TANH_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
         TypedOp::new("aten::tanh_backward", "grad_input");
+    /// `aten::elu`
+    pub static ELU: TypedOp<(Tensor, Scalar, Scalar, Scalar), Tensor> = TypedOp::new("aten::elu", "");
+    /// `aten::elu_`
+    pub static ELU_: TypedOp<(Tensor, Scalar, Scalar, Scalar), Tensor> = TypedOp::new("aten::elu_", "");
+    /// `aten::elu.out`
+    pub static ELU_OUT: TypedOp<(Tensor, Scalar, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::elu", "out");
+    /// `aten::elu_backward`
+    pub static ELU_BACKWARD: TypedOp<(Tensor, Scalar, Scalar, Scalar, bool, Tensor), Tensor> =
+        TypedOp::new("aten::elu_backward", "");
+    /// `aten::elu_backward.grad_input`
+    pub static ELU_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Scalar, Scalar, Scalar, bool, Tensor, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::elu_backward", "grad_input");
+    /// `aten::selu`
+    pub static SELU: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::selu", "");
+    /// `aten::selu_`
+    pub static SELU_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::selu_", "");
+    /// `aten::celu`
+    pub static CELU: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::celu", "");
+    /// `aten::celu_`
+    pub static CELU_: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::celu_", "");
+    /// `aten::relu6`
+    pub static RELU6: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::relu6", "");
+    /// `aten::relu6_`
+    pub static RELU6_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::relu6_", "");
+    /// `aten::hardtanh`
+    pub static HARDTANH: TypedOp<(Tensor, Scalar, Scalar), Tensor> = TypedOp::new("aten::hardtanh", "");
+    /// `aten::hardtanh_`
+    pub static HARDTANH_: TypedOp<(Tensor, Scalar, Scalar), Tensor> = TypedOp::new("aten::hardtanh_", "");
+    /// `aten::hardtanh.out`
+    pub static HARDTANH_OUT: TypedOp<(Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::hardtanh", "out");
+    /// `aten::hardtanh_backward`
+    pub static HARDTANH_BACKWARD: TypedOp<(Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::hardtanh_backward", "");
+    /// `aten::hardtanh_backward.grad_input`
+    pub static HARDTANH_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::hardtanh_backward", "grad_input");
+    /// `aten::hardsigmoid`
+    pub static HARDSIGMOID: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::hardsigmoid", "");
+    /// `aten::hardsigmoid_`
+    pub static HARDSIGMOID_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::hardsigmoid_", "");
+    /// `aten::hardsigmoid.out`
+    pub static HARDSIGMOID_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::hardsigmoid", "out");
+    /// `aten::hardsigmoid_backward`
+    pub static HARDSIGMOID_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::hardsigmoid_backward", "");
+    /// `aten::hardsigmoid_backward.grad_input`
+    pub static HARDSIGMOID_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::hardsigmoid_backward", "grad_input");
+    /// `aten::hardswish`
+    pub static HARDSWISH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::hardswish", "");
+    /// `aten::hardswish_`
+    pub static HARDSWISH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::hardswish_", "");
+    /// `aten::hardswish.out`
+    pub static HARDSWISH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::hardswish", "out");
+    /// `aten::hardswish_backward`
+    pub static HARDSWISH_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::hardswish_backward", "");
+    /// `aten::hardshrink`
+    pub static HARDSHRINK: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::hardshrink", "");
+    /// `aten::hardshrink.out`
+    pub static HARDSHRINK_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::hardshrink", "out");
+    /// `aten::hardshrink_backward`
+    pub static HARDSHRINK_BACKWARD: TypedOp<(Tensor, Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::hardshrink_backward", "");
+    /// `aten::hardshrink_backward.grad_input`
+    pub static HARDSHRINK_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::hardshrink_backward", "grad_input");
+    /// `aten::softshrink`
+    pub static SOFTSHRINK: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::softshrink", "");
+    /// `aten::softshrink.out`
+    pub static SOFTSHRINK_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::softshrink", "out");
+    /// `aten::softshrink_backward`
+    pub static SOFTSHRINK_BACKWARD: TypedOp<(Tensor, Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::softshrink_backward", "");
+    /// `aten::softshrink_backward.grad_input`
+    pub static SOFTSHRINK_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::softshrink_backward", "grad_input");
+    /// `aten::softplus`
+    pub static SOFTPLUS: TypedOp<(Tensor, Scalar, Scalar), Tensor> = TypedOp::new("aten::softplus", "");
+    /// `aten::softplus.out`
+    pub static SOFTPLUS_OUT: TypedOp<(Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::softplus", "out");
+    /// `aten::softplus_backward`
+    pub static SOFTPLUS_BACKWARD: TypedOp<(Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::softplus_backward", "");
+    /// `aten::softplus_backward.grad_input`
+    pub static SOFTPLUS_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::softplus_backward", "grad_input");
+    /// `aten::gelu`
+    pub static GELU: TypedOp<(Tensor, String), Tensor> = TypedOp::new("aten::gelu", "");
+    /// `aten::gelu_`
+    pub static GELU_: TypedOp<(Tensor, String), Tensor> = TypedOp::new("aten::gelu_", "");
+    /// `aten::gelu.out`
+    pub static GELU_OUT: TypedOp<(Tensor, String, Tensor), Tensor> = TypedOp::new("aten::gelu", "out");
+    /// `aten::gelu_backward`
+    pub static GELU_BACKWARD: TypedOp<(Tensor, Tensor, String), Tensor> =
+        TypedOp::new("aten::gelu_backward", "");
+    /// `aten::gelu_backward.grad_input`
+    pub static GELU_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, String, Tensor), Tensor> =
+        TypedOp::new("aten::gelu_backward", "grad_input");
+    /// `aten::silu`
+    pub static SILU: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::silu", "");
+    /// `aten::silu_`
+    pub static SILU_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::silu_", "");
+    /// `aten::silu.out`
+    pub static SILU_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::silu", "out");
+    /// `aten::silu_backward`
+    pub static SILU_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::silu_backward", "");
+    /// `aten::silu_backward.grad_input`
+    pub static SILU_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::silu_backward", "grad_input");
+    /// `aten::mish`
+    pub static MISH: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::mish", "");
+    /// `aten::mish_`
+    pub static MISH_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::mish_", "");
+    /// `aten::mish.out`
+    pub static MISH_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::mish", "out");
+    /// `aten::mish_backward`
+    pub static MISH_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::mish_backward", "");
+    /// `aten::leaky_relu`
+    pub static LEAKY_RELU: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::leaky_relu", "");
+    /// `aten::leaky_relu_`
+    pub static LEAKY_RELU_: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::leaky_relu_", "");
+    /// `aten::leaky_relu.out`
+    pub static LEAKY_RELU_OUT: TypedOp<(Tensor, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::leaky_relu", "out");
+    /// `aten::leaky_relu_backward`
+    pub static LEAKY_RELU_BACKWARD: TypedOp<(Tensor, Tensor, Scalar, bool), Tensor> =
+        TypedOp::new("aten::leaky_relu_backward", "");
+    /// `aten::leaky_relu_backward.grad_input`
+    pub static LEAKY_RELU_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Scalar, bool, Tensor), Tensor> =
+        TypedOp::new("aten::leaky_relu_backward", "grad_input");
+    /// `aten::log_sigmoid`
+    pub static LOG_SIGMOID: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::log_sigmoid", "");
+    /// `aten::log_sigmoid.out`
+    pub static LOG_SIGMOID_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::log_sigmoid", "out");
+    /// `aten::log_sigmoid_backward`
+    pub static LOG_SIGMOID_BACKWARD: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::log_sigmoid_backward", "");
+    /// `aten::log_sigmoid_backward.grad_input`
+    pub static LOG_SIGMOID_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::log_sigmoid_backward", "grad_input");
+    /// `aten::log_sigmoid_forward`
+    pub static LOG_SIGMOID_FORWARD: TypedOp<(Tensor,), (Tensor, Tensor)> =
+        TypedOp::new("aten::log_sigmoid_forward", "");
+    /// `aten::prelu`
+    pub static PRELU: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::prelu", "");
+    /// `aten::_prelu_kernel`
+    pub static _PRELU_KERNEL: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::_prelu_kernel", "");
+    /// `aten::_prelu_kernel_backward`
+    pub static _PRELU_KERNEL_BACKWARD: TypedOp<(Tensor, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::_prelu_kernel_backward", "");
+    /// `aten::glu`
+    pub static GLU: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::glu", "");
+    /// `aten::glu.out`
+    pub static GLU_OUT: TypedOp<(Tensor, i64, Tensor), Tensor> = TypedOp::new("aten::glu", "out");
+    /// `aten::glu_backward`
+    pub static GLU_BACKWARD: TypedOp<(Tensor, Tensor, i64), Tensor> = TypedOp::new("aten::glu_backward", "");
+    /// `aten::glu_backward.grad_input`
+    pub static GLU_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::glu_backward", "grad_input");
+    /// `aten::rrelu`
+    pub static RRELU: TypedOp<(Tensor, Scalar, Scalar, bool, Option<Generator>), Tensor> =
+        TypedOp::new("aten::rrelu", "");
+    /// `aten::rrelu_`
+    pub static RRELU_: TypedOp<(Tensor, Scalar, Scalar, bool, Option<Generator>), Tensor> =
+        TypedOp::new("aten::rrelu_", "");
+    /// `aten::rrelu_with_noise`
+    pub static RRELU_WITH_NOISE: TypedOp<(Tensor, Tensor, Scalar, Scalar, bool, Option<Generator>), Tensor> =
+        TypedOp::new("aten::rrelu_with_noise", "");
+    /// `aten::rrelu_with_noise_backward`
+    pub static RRELU_WITH_NOISE_BACKWARD: TypedOp<
+        (Tensor, Tensor, Tensor, Scalar, Scalar, bool, bool),
+        Tensor,
+    > = TypedOp::new("aten::rrelu_with_noise_backward", "");
     /// `aten::fill.Scalar`
     pub static FILL_SCALAR: TypedOp<(Tensor, Scalar), Tensor> = TypedOp::new("aten::fill", "Scalar");
     /// `aten::fill.Tensor`
@@ -772,7 +1233,7 @@ pub mod handles {
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Scalar, Tensor};
+    use c10::{Generator, Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -890,6 +1351,18 @@ pub mod calls {
         handles::EXPM1_OUT.call((self_, out))
     }
 
+    /// `aten::special_expm1(Tensor self) -> Tensor`
+    #[inline]
+    pub fn special_expm1(self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPM1.call((self_,))
+    }
+
+    /// `aten::special_expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn special_expm1_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPM1_OUT.call((self_, out))
+    }
+
     /// `aten::log(Tensor self) -> Tensor`
     #[inline]
     pub fn log(self_: &Tensor) -> Result<Tensor> {
@@ -924,6 +1397,18 @@ pub mod calls {
     #[inline]
     pub fn log1p_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::LOG1P_OUT.call((self_, out))
+    }
+
+    /// `aten::special_log1p(Tensor self) -> Tensor`
+    #[inline]
+    pub fn special_log1p(self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_LOG1P.call((self_,))
+    }
+
+    /// `aten::special_log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn special_log1p_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_LOG1P_OUT.call((self_, out))
     }
 
     /// `aten::sqrt(Tensor self) -> Tensor`
@@ -1034,6 +1519,18 @@ pub mod calls {
         handles::SIGMOID_OUT.call((self_, out))
     }
 
+    /// `aten::special_expit(Tensor self) -> Tensor`
+    #[inline]
+    pub fn special_expit(self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPIT.call((self_,))
+    }
+
+    /// `aten::special_expit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn special_expit_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPIT_OUT.call((self_, out))
+    }
+
     /// `aten::relu(Tensor self) -> Tensor`
     #[inline]
     pub fn relu(self_: &Tensor) -> Result<Tensor> {
@@ -1134,6 +1631,24 @@ pub mod calls {
     #[inline]
     pub fn trunc_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::TRUNC_OUT.call((self_, out))
+    }
+
+    /// `aten::fix(Tensor self) -> Tensor`
+    #[inline]
+    pub fn fix(self_: &Tensor) -> Result<Tensor> {
+        handles::FIX.call((self_,))
+    }
+
+    /// `aten::fix_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn fix_(self_: &Tensor) -> Result<Tensor> {
+        handles::FIX_.call((self_,))
+    }
+
+    /// `aten::fix.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn fix_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FIX_OUT.call((self_, out))
     }
 
     /// `aten::round(Tensor self) -> Tensor`
@@ -1278,6 +1793,500 @@ pub mod calls {
     #[inline]
     pub fn isfinite(self_: &Tensor) -> Result<Tensor> {
         handles::ISFINITE.call((self_,))
+    }
+
+    /// `aten::exp2(Tensor self) -> Tensor`
+    #[inline]
+    pub fn exp2(self_: &Tensor) -> Result<Tensor> {
+        handles::EXP2.call((self_,))
+    }
+
+    /// `aten::exp2_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn exp2_(self_: &Tensor) -> Result<Tensor> {
+        handles::EXP2_.call((self_,))
+    }
+
+    /// `aten::exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn exp2_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::EXP2_OUT.call((self_, out))
+    }
+
+    /// `aten::special_exp2(Tensor self) -> Tensor`
+    #[inline]
+    pub fn special_exp2(self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXP2.call((self_,))
+    }
+
+    /// `aten::special_exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn special_exp2_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXP2_OUT.call((self_, out))
+    }
+
+    /// `aten::log2(Tensor self) -> Tensor`
+    #[inline]
+    pub fn log2(self_: &Tensor) -> Result<Tensor> {
+        handles::LOG2.call((self_,))
+    }
+
+    /// `aten::log2_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn log2_(self_: &Tensor) -> Result<Tensor> {
+        handles::LOG2_.call((self_,))
+    }
+
+    /// `aten::log2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn log2_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG2_OUT.call((self_, out))
+    }
+
+    /// `aten::log10(Tensor self) -> Tensor`
+    #[inline]
+    pub fn log10(self_: &Tensor) -> Result<Tensor> {
+        handles::LOG10.call((self_,))
+    }
+
+    /// `aten::log10_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn log10_(self_: &Tensor) -> Result<Tensor> {
+        handles::LOG10_.call((self_,))
+    }
+
+    /// `aten::log10.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn log10_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG10_OUT.call((self_, out))
+    }
+
+    /// `aten::tan(Tensor self) -> Tensor`
+    #[inline]
+    pub fn tan(self_: &Tensor) -> Result<Tensor> {
+        handles::TAN.call((self_,))
+    }
+
+    /// `aten::tan_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn tan_(self_: &Tensor) -> Result<Tensor> {
+        handles::TAN_.call((self_,))
+    }
+
+    /// `aten::tan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn tan_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::TAN_OUT.call((self_, out))
+    }
+
+    /// `aten::asin(Tensor self) -> Tensor`
+    #[inline]
+    pub fn asin(self_: &Tensor) -> Result<Tensor> {
+        handles::ASIN.call((self_,))
+    }
+
+    /// `aten::asin_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn asin_(self_: &Tensor) -> Result<Tensor> {
+        handles::ASIN_.call((self_,))
+    }
+
+    /// `aten::asin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn asin_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ASIN_OUT.call((self_, out))
+    }
+
+    /// `aten::arcsin(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arcsin(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN.call((self_,))
+    }
+
+    /// `aten::arcsin_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arcsin_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN_.call((self_,))
+    }
+
+    /// `aten::arcsin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arcsin_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN_OUT.call((self_, out))
+    }
+
+    /// `aten::acos(Tensor self) -> Tensor`
+    #[inline]
+    pub fn acos(self_: &Tensor) -> Result<Tensor> {
+        handles::ACOS.call((self_,))
+    }
+
+    /// `aten::acos_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn acos_(self_: &Tensor) -> Result<Tensor> {
+        handles::ACOS_.call((self_,))
+    }
+
+    /// `aten::acos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn acos_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ACOS_OUT.call((self_, out))
+    }
+
+    /// `aten::arccos(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arccos(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS.call((self_,))
+    }
+
+    /// `aten::arccos_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arccos_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS_.call((self_,))
+    }
+
+    /// `aten::arccos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arccos_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS_OUT.call((self_, out))
+    }
+
+    /// `aten::atan(Tensor self) -> Tensor`
+    #[inline]
+    pub fn atan(self_: &Tensor) -> Result<Tensor> {
+        handles::ATAN.call((self_,))
+    }
+
+    /// `aten::atan_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn atan_(self_: &Tensor) -> Result<Tensor> {
+        handles::ATAN_.call((self_,))
+    }
+
+    /// `aten::atan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn atan_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ATAN_OUT.call((self_, out))
+    }
+
+    /// `aten::arctan(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arctan(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN.call((self_,))
+    }
+
+    /// `aten::arctan_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arctan_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN_.call((self_,))
+    }
+
+    /// `aten::arctan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arctan_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN_OUT.call((self_, out))
+    }
+
+    /// `aten::sinh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn sinh(self_: &Tensor) -> Result<Tensor> {
+        handles::SINH.call((self_,))
+    }
+
+    /// `aten::sinh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn sinh_(self_: &Tensor) -> Result<Tensor> {
+        handles::SINH_.call((self_,))
+    }
+
+    /// `aten::sinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn sinh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SINH_OUT.call((self_, out))
+    }
+
+    /// `aten::cosh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn cosh(self_: &Tensor) -> Result<Tensor> {
+        handles::COSH.call((self_,))
+    }
+
+    /// `aten::cosh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn cosh_(self_: &Tensor) -> Result<Tensor> {
+        handles::COSH_.call((self_,))
+    }
+
+    /// `aten::cosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn cosh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::COSH_OUT.call((self_, out))
+    }
+
+    /// `aten::asinh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn asinh(self_: &Tensor) -> Result<Tensor> {
+        handles::ASINH.call((self_,))
+    }
+
+    /// `aten::asinh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn asinh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ASINH_.call((self_,))
+    }
+
+    /// `aten::asinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn asinh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ASINH_OUT.call((self_, out))
+    }
+
+    /// `aten::arcsinh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arcsinh(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH.call((self_,))
+    }
+
+    /// `aten::arcsinh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arcsinh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH_.call((self_,))
+    }
+
+    /// `aten::arcsinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arcsinh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH_OUT.call((self_, out))
+    }
+
+    /// `aten::acosh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn acosh(self_: &Tensor) -> Result<Tensor> {
+        handles::ACOSH.call((self_,))
+    }
+
+    /// `aten::acosh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn acosh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ACOSH_.call((self_,))
+    }
+
+    /// `aten::acosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn acosh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ACOSH_OUT.call((self_, out))
+    }
+
+    /// `aten::arccosh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arccosh(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH.call((self_,))
+    }
+
+    /// `aten::arccosh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arccosh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH_.call((self_,))
+    }
+
+    /// `aten::arccosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arccosh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH_OUT.call((self_, out))
+    }
+
+    /// `aten::atanh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn atanh(self_: &Tensor) -> Result<Tensor> {
+        handles::ATANH.call((self_,))
+    }
+
+    /// `aten::atanh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn atanh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ATANH_.call((self_,))
+    }
+
+    /// `aten::atanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn atanh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ATANH_OUT.call((self_, out))
+    }
+
+    /// `aten::arctanh(Tensor self) -> Tensor`
+    #[inline]
+    pub fn arctanh(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH.call((self_,))
+    }
+
+    /// `aten::arctanh_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn arctanh_(self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH_.call((self_,))
+    }
+
+    /// `aten::arctanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arctanh_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH_OUT.call((self_, out))
+    }
+
+    /// `aten::frac(Tensor self) -> Tensor`
+    #[inline]
+    pub fn frac(self_: &Tensor) -> Result<Tensor> {
+        handles::FRAC.call((self_,))
+    }
+
+    /// `aten::frac_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn frac_(self_: &Tensor) -> Result<Tensor> {
+        handles::FRAC_.call((self_,))
+    }
+
+    /// `aten::frac.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn frac_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FRAC_OUT.call((self_, out))
+    }
+
+    /// `aten::angle(Tensor self) -> Tensor`
+    #[inline]
+    pub fn angle(self_: &Tensor) -> Result<Tensor> {
+        handles::ANGLE.call((self_,))
+    }
+
+    /// `aten::angle.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn angle_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ANGLE_OUT.call((self_, out))
+    }
+
+    /// `aten::signbit(Tensor self) -> Tensor`
+    #[inline]
+    pub fn signbit(self_: &Tensor) -> Result<Tensor> {
+        handles::SIGNBIT.call((self_,))
+    }
+
+    /// `aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn signbit_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SIGNBIT_OUT.call((self_, out))
+    }
+
+    /// `aten::isposinf(Tensor self) -> Tensor`
+    #[inline]
+    pub fn isposinf(self_: &Tensor) -> Result<Tensor> {
+        handles::ISPOSINF.call((self_,))
+    }
+
+    /// `aten::isposinf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn isposinf_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ISPOSINF_OUT.call((self_, out))
+    }
+
+    /// `aten::isneginf(Tensor self) -> Tensor`
+    #[inline]
+    pub fn isneginf(self_: &Tensor) -> Result<Tensor> {
+        handles::ISNEGINF.call((self_,))
+    }
+
+    /// `aten::isneginf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn isneginf_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ISNEGINF_OUT.call((self_, out))
+    }
+
+    /// `aten::isreal(Tensor self) -> Tensor`
+    #[inline]
+    pub fn isreal(self_: &Tensor) -> Result<Tensor> {
+        handles::ISREAL.call((self_,))
+    }
+
+    /// `aten::rad2deg(Tensor self) -> Tensor`
+    #[inline]
+    pub fn rad2deg(self_: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG.call((self_,))
+    }
+
+    /// `aten::rad2deg_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn rad2deg_(self_: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG_.call((self_,))
+    }
+
+    /// `aten::rad2deg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn rad2deg_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG_OUT.call((self_, out))
+    }
+
+    /// `aten::deg2rad(Tensor self) -> Tensor`
+    #[inline]
+    pub fn deg2rad(self_: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD.call((self_,))
+    }
+
+    /// `aten::deg2rad_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn deg2rad_(self_: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD_.call((self_,))
+    }
+
+    /// `aten::deg2rad.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn deg2rad_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD_OUT.call((self_, out))
+    }
+
+    /// `aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor`
+    #[inline]
+    pub fn nan_to_num(
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM.call((self_, nan, posinf, neginf))
+    }
+
+    /// `aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)`
+    #[inline]
+    pub fn nan_to_num_(
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM_.call((self_, nan, posinf, neginf))
+    }
+
+    /// `aten::nan_to_num.out(Tensor self, float? nan=None, float? posinf=None, float? neginf=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nan_to_num_out(
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM_OUT.call((self_, nan, posinf, neginf, out))
+    }
+
+    /// `aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)`
+    #[inline]
+    pub fn frexp_tensor(self_: &Tensor) -> Result<(Tensor, Tensor)> {
+        handles::FREXP_TENSOR.call((self_,))
+    }
+
+    /// `aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)`
+    #[inline]
+    pub fn frexp_tensor_out(
+        self_: &Tensor,
+        mantissa: &Tensor,
+        exponent: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::FREXP_TENSOR_OUT.call((self_, mantissa, exponent))
     }
 
     /// `aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor`
@@ -1768,6 +2777,24 @@ pub mod calls {
         handles::ATAN2_OUT.call((self_, other, out))
     }
 
+    /// `aten::arctan2(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn arctan2(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN2.call((self_, other))
+    }
+
+    /// `aten::arctan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn arctan2_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN2_.call((self_, other))
+    }
+
+    /// `aten::arctan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn arctan2_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN2_OUT.call((self_, other, out))
+    }
+
     /// `aten::hypot(Tensor self, Tensor other) -> Tensor`
     #[inline]
     pub fn hypot(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -1844,6 +2871,192 @@ pub mod calls {
     #[inline]
     pub fn copysign_scalar_out(self_: &Tensor, other: &Scalar, out: &Tensor) -> Result<Tensor> {
         handles::COPYSIGN_SCALAR_OUT.call((self_, other, out))
+    }
+
+    /// `aten::fmax(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn fmax(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::FMAX.call((self_, other))
+    }
+
+    /// `aten::fmax.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn fmax_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FMAX_OUT.call((self_, other, out))
+    }
+
+    /// `aten::fmin(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn fmin(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::FMIN.call((self_, other))
+    }
+
+    /// `aten::fmin.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn fmin_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FMIN_OUT.call((self_, other, out))
+    }
+
+    /// `aten::heaviside(Tensor self, Tensor values) -> Tensor`
+    #[inline]
+    pub fn heaviside(self_: &Tensor, values: &Tensor) -> Result<Tensor> {
+        handles::HEAVISIDE.call((self_, values))
+    }
+
+    /// `aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)`
+    #[inline]
+    pub fn heaviside_(self_: &Tensor, values: &Tensor) -> Result<Tensor> {
+        handles::HEAVISIDE_.call((self_, values))
+    }
+
+    /// `aten::heaviside.out(Tensor self, Tensor values, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn heaviside_out(self_: &Tensor, values: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HEAVISIDE_OUT.call((self_, values, out))
+    }
+
+    /// `aten::nextafter(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn nextafter(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::NEXTAFTER.call((self_, other))
+    }
+
+    /// `aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn nextafter_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::NEXTAFTER_.call((self_, other))
+    }
+
+    /// `aten::nextafter.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nextafter_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::NEXTAFTER_OUT.call((self_, other, out))
+    }
+
+    /// `aten::gcd(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn gcd(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::GCD.call((self_, other))
+    }
+
+    /// `aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn gcd_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::GCD_.call((self_, other))
+    }
+
+    /// `aten::gcd.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn gcd_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::GCD_OUT.call((self_, other, out))
+    }
+
+    /// `aten::lcm(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn lcm(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LCM.call((self_, other))
+    }
+
+    /// `aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn lcm_(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LCM_.call((self_, other))
+    }
+
+    /// `aten::lcm.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn lcm_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LCM_OUT.call((self_, other, out))
+    }
+
+    /// `aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn ldexp_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LDEXP_TENSOR.call((self_, other))
+    }
+
+    /// `aten::ldexp_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)`
+    #[inline]
+    pub fn ldexp__tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LDEXP__TENSOR.call((self_, other))
+    }
+
+    /// `aten::ldexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn ldexp_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LDEXP_OUT.call((self_, other, out))
+    }
+
+    /// `aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor`
+    #[inline]
+    pub fn float_power_tensor_tensor(self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_TENSOR.call((self_, exponent))
+    }
+
+    /// `aten::float_power.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn float_power_tensor_tensor_out(self_: &Tensor, exponent: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_TENSOR_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor`
+    #[inline]
+    pub fn float_power_scalar(self_: &Scalar, exponent: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_SCALAR.call((self_, exponent))
+    }
+
+    /// `aten::float_power.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn float_power_scalar_out(self_: &Scalar, exponent: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_SCALAR_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor`
+    #[inline]
+    pub fn float_power_tensor_scalar(self_: &Tensor, exponent: &Scalar) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_SCALAR.call((self_, exponent))
+    }
+
+    /// `aten::float_power.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn float_power_tensor_scalar_out(self_: &Tensor, exponent: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_SCALAR_OUT.call((self_, exponent, out))
+    }
+
+    /// `aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)`
+    #[inline]
+    pub fn float_power__tensor(self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER__TENSOR.call((self_, exponent))
+    }
+
+    /// `aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)`
+    #[inline]
+    pub fn float_power__scalar(self_: &Tensor, exponent: &Scalar) -> Result<Tensor> {
+        handles::FLOAT_POWER__SCALAR.call((self_, exponent))
+    }
+
+    /// `aten::complex(Tensor real, Tensor imag) -> Tensor`
+    #[inline]
+    pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
+        handles::COMPLEX.call((real, imag))
+    }
+
+    /// `aten::complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn complex_out(real: &Tensor, imag: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::COMPLEX_OUT.call((real, imag, out))
+    }
+
+    /// `aten::polar(Tensor abs, Tensor angle) -> Tensor`
+    #[inline]
+    pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
+        handles::POLAR.call((abs, angle))
+    }
+
+    /// `aten::polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn polar_out(abs: &Tensor, angle: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::POLAR_OUT.call((abs, angle, out))
     }
 
     /// `aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor`
@@ -2507,6 +3720,29 @@ pub mod calls {
         handles::CLAMP_TENSOR_OUT.call((self_, min, max, out))
     }
 
+    /// `aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor`
+    #[inline]
+    pub fn clip_tensor(self_: &Tensor, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
+        handles::CLIP_TENSOR.call((self_, min, max))
+    }
+
+    /// `aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)`
+    #[inline]
+    pub fn clip__tensor(self_: &Tensor, min: Option<&Tensor>, max: Option<&Tensor>) -> Result<Tensor> {
+        handles::CLIP__TENSOR.call((self_, min, max))
+    }
+
+    /// `aten::clip.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn clip_tensor_out(
+        self_: &Tensor,
+        min: Option<&Tensor>,
+        max: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLIP_TENSOR_OUT.call((self_, min, max, out))
+    }
+
     /// `aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor`
     #[inline]
     pub fn clamp(self_: &Tensor, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<Tensor> {
@@ -2528,6 +3764,29 @@ pub mod calls {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::CLAMP_OUT.call((self_, min, max, out))
+    }
+
+    /// `aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor`
+    #[inline]
+    pub fn clip(self_: &Tensor, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<Tensor> {
+        handles::CLIP.call((self_, min, max))
+    }
+
+    /// `aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)`
+    #[inline]
+    pub fn clip_(self_: &Tensor, min: Option<&Scalar>, max: Option<&Scalar>) -> Result<Tensor> {
+        handles::CLIP_.call((self_, min, max))
+    }
+
+    /// `aten::clip.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn clip_out(
+        self_: &Tensor,
+        min: Option<&Scalar>,
+        max: Option<&Scalar>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLIP_OUT.call((self_, min, max, out))
     }
 
     /// `aten::clamp_min(Tensor self, Scalar min) -> Tensor`
@@ -2704,6 +3963,578 @@ pub mod calls {
         handles::TANH_BACKWARD_GRAD_INPUT.call((grad_output, output, grad_input))
     }
 
+    /// `aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor`
+    #[inline]
+    pub fn elu(self_: &Tensor, alpha: &Scalar, scale: &Scalar, input_scale: &Scalar) -> Result<Tensor> {
+        handles::ELU.call((self_, alpha, scale, input_scale))
+    }
+
+    /// `aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)`
+    #[inline]
+    pub fn elu_(self_: &Tensor, alpha: &Scalar, scale: &Scalar, input_scale: &Scalar) -> Result<Tensor> {
+        handles::ELU_.call((self_, alpha, scale, input_scale))
+    }
+
+    /// `aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn elu_out(
+        self_: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_OUT.call((self_, alpha, scale, input_scale, out))
+    }
+
+    /// `aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor`
+    #[inline]
+    pub fn elu_backward(
+        grad_output: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        is_result: bool,
+        self_or_result: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_BACKWARD.call((grad_output, alpha, scale, input_scale, is_result, self_or_result))
+    }
+
+    /// `aten::elu_backward.grad_input(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn elu_backward_grad_input(
+        grad_output: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        is_result: bool,
+        self_or_result: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            alpha,
+            scale,
+            input_scale,
+            is_result,
+            self_or_result,
+            grad_input,
+        ))
+    }
+
+    /// `aten::selu(Tensor self) -> Tensor`
+    #[inline]
+    pub fn selu(self_: &Tensor) -> Result<Tensor> {
+        handles::SELU.call((self_,))
+    }
+
+    /// `aten::selu_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn selu_(self_: &Tensor) -> Result<Tensor> {
+        handles::SELU_.call((self_,))
+    }
+
+    /// `aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor`
+    #[inline]
+    pub fn celu(self_: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+        handles::CELU.call((self_, alpha))
+    }
+
+    /// `aten::celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)`
+    #[inline]
+    pub fn celu_(self_: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+        handles::CELU_.call((self_, alpha))
+    }
+
+    /// `aten::relu6(Tensor self) -> Tensor`
+    #[inline]
+    pub fn relu6(self_: &Tensor) -> Result<Tensor> {
+        handles::RELU6.call((self_,))
+    }
+
+    /// `aten::relu6_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn relu6_(self_: &Tensor) -> Result<Tensor> {
+        handles::RELU6_.call((self_,))
+    }
+
+    /// `aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor`
+    #[inline]
+    pub fn hardtanh(self_: &Tensor, min_val: &Scalar, max_val: &Scalar) -> Result<Tensor> {
+        handles::HARDTANH.call((self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)`
+    #[inline]
+    pub fn hardtanh_(self_: &Tensor, min_val: &Scalar, max_val: &Scalar) -> Result<Tensor> {
+        handles::HARDTANH_.call((self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hardtanh_out(self_: &Tensor, min_val: &Scalar, max_val: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::HARDTANH_OUT.call((self_, min_val, max_val, out))
+    }
+
+    /// `aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor`
+    #[inline]
+    pub fn hardtanh_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_BACKWARD.call((grad_output, self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh_backward.grad_input(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn hardtanh_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_BACKWARD_GRAD_INPUT.call((grad_output, self_, min_val, max_val, grad_input))
+    }
+
+    /// `aten::hardsigmoid(Tensor self) -> Tensor`
+    #[inline]
+    pub fn hardsigmoid(self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID.call((self_,))
+    }
+
+    /// `aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn hardsigmoid_(self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID_.call((self_,))
+    }
+
+    /// `aten::hardsigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hardsigmoid_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID_OUT.call((self_, out))
+    }
+
+    /// `aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn hardsigmoid_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::hardsigmoid_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn hardsigmoid_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSIGMOID_BACKWARD_GRAD_INPUT.call((grad_output, self_, grad_input))
+    }
+
+    /// `aten::hardswish(Tensor self) -> Tensor`
+    #[inline]
+    pub fn hardswish(self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH.call((self_,))
+    }
+
+    /// `aten::hardswish_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn hardswish_(self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH_.call((self_,))
+    }
+
+    /// `aten::hardswish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hardswish_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH_OUT.call((self_, out))
+    }
+
+    /// `aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn hardswish_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor`
+    #[inline]
+    pub fn hardshrink(self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::HARDSHRINK.call((self_, lambd))
+    }
+
+    /// `aten::hardshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hardshrink_out(self_: &Tensor, lambd: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::HARDSHRINK_OUT.call((self_, lambd, out))
+    }
+
+    /// `aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor`
+    #[inline]
+    pub fn hardshrink_backward(grad_out: &Tensor, self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::HARDSHRINK_BACKWARD.call((grad_out, self_, lambd))
+    }
+
+    /// `aten::hardshrink_backward.grad_input(Tensor grad_out, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn hardshrink_backward_grad_input(
+        grad_out: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSHRINK_BACKWARD_GRAD_INPUT.call((grad_out, self_, lambd, grad_input))
+    }
+
+    /// `aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor`
+    #[inline]
+    pub fn softshrink(self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::SOFTSHRINK.call((self_, lambd))
+    }
+
+    /// `aten::softshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn softshrink_out(self_: &Tensor, lambd: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::SOFTSHRINK_OUT.call((self_, lambd, out))
+    }
+
+    /// `aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor`
+    #[inline]
+    pub fn softshrink_backward(grad_output: &Tensor, self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::SOFTSHRINK_BACKWARD.call((grad_output, self_, lambd))
+    }
+
+    /// `aten::softshrink_backward.grad_input(Tensor grad_output, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn softshrink_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTSHRINK_BACKWARD_GRAD_INPUT.call((grad_output, self_, lambd, grad_input))
+    }
+
+    /// `aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor`
+    #[inline]
+    pub fn softplus(self_: &Tensor, beta: &Scalar, threshold: &Scalar) -> Result<Tensor> {
+        handles::SOFTPLUS.call((self_, beta, threshold))
+    }
+
+    /// `aten::softplus.out(Tensor self, Scalar beta=1, Scalar threshold=20, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn softplus_out(self_: &Tensor, beta: &Scalar, threshold: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::SOFTPLUS_OUT.call((self_, beta, threshold, out))
+    }
+
+    /// `aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor`
+    #[inline]
+    pub fn softplus_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS_BACKWARD.call((grad_output, self_, beta, threshold))
+    }
+
+    /// `aten::softplus_backward.grad_input(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn softplus_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS_BACKWARD_GRAD_INPUT.call((grad_output, self_, beta, threshold, grad_input))
+    }
+
+    /// `aten::gelu(Tensor self, *, str approximate='none') -> Tensor`
+    #[inline]
+    pub fn gelu(self_: &Tensor, approximate: &str) -> Result<Tensor> {
+        handles::GELU.call((self_, approximate))
+    }
+
+    /// `aten::gelu_(Tensor(a!) self, *, str approximate='none') -> Tensor(a!)`
+    #[inline]
+    pub fn gelu_(self_: &Tensor, approximate: &str) -> Result<Tensor> {
+        handles::GELU_.call((self_, approximate))
+    }
+
+    /// `aten::gelu.out(Tensor self, *, str approximate='none', Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn gelu_out(self_: &Tensor, approximate: &str, out: &Tensor) -> Result<Tensor> {
+        handles::GELU_OUT.call((self_, approximate, out))
+    }
+
+    /// `aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor`
+    #[inline]
+    pub fn gelu_backward(grad_output: &Tensor, self_: &Tensor, approximate: &str) -> Result<Tensor> {
+        handles::GELU_BACKWARD.call((grad_output, self_, approximate))
+    }
+
+    /// `aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate='none', Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn gelu_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        approximate: &str,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::GELU_BACKWARD_GRAD_INPUT.call((grad_output, self_, approximate, grad_input))
+    }
+
+    /// `aten::silu(Tensor self) -> Tensor`
+    #[inline]
+    pub fn silu(self_: &Tensor) -> Result<Tensor> {
+        handles::SILU.call((self_,))
+    }
+
+    /// `aten::silu_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn silu_(self_: &Tensor) -> Result<Tensor> {
+        handles::SILU_.call((self_,))
+    }
+
+    /// `aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn silu_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SILU_OUT.call((self_, out))
+    }
+
+    /// `aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn silu_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::SILU_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn silu_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SILU_BACKWARD_GRAD_INPUT.call((grad_output, self_, grad_input))
+    }
+
+    /// `aten::mish(Tensor self) -> Tensor`
+    #[inline]
+    pub fn mish(self_: &Tensor) -> Result<Tensor> {
+        handles::MISH.call((self_,))
+    }
+
+    /// `aten::mish_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn mish_(self_: &Tensor) -> Result<Tensor> {
+        handles::MISH_.call((self_,))
+    }
+
+    /// `aten::mish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn mish_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::MISH_OUT.call((self_, out))
+    }
+
+    /// `aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn mish_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::MISH_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor`
+    #[inline]
+    pub fn leaky_relu(self_: &Tensor, negative_slope: &Scalar) -> Result<Tensor> {
+        handles::LEAKY_RELU.call((self_, negative_slope))
+    }
+
+    /// `aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)`
+    #[inline]
+    pub fn leaky_relu_(self_: &Tensor, negative_slope: &Scalar) -> Result<Tensor> {
+        handles::LEAKY_RELU_.call((self_, negative_slope))
+    }
+
+    /// `aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn leaky_relu_out(self_: &Tensor, negative_slope: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::LEAKY_RELU_OUT.call((self_, negative_slope, out))
+    }
+
+    /// `aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor`
+    #[inline]
+    pub fn leaky_relu_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        negative_slope: &Scalar,
+        self_is_result: bool,
+    ) -> Result<Tensor> {
+        handles::LEAKY_RELU_BACKWARD.call((grad_output, self_, negative_slope, self_is_result))
+    }
+
+    /// `aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn leaky_relu_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        negative_slope: &Scalar,
+        self_is_result: bool,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LEAKY_RELU_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            negative_slope,
+            self_is_result,
+            grad_input,
+        ))
+    }
+
+    /// `aten::log_sigmoid(Tensor self) -> Tensor`
+    #[inline]
+    pub fn log_sigmoid(self_: &Tensor) -> Result<Tensor> {
+        handles::LOG_SIGMOID.call((self_,))
+    }
+
+    /// `aten::log_sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn log_sigmoid_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG_SIGMOID_OUT.call((self_, out))
+    }
+
+    /// `aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor`
+    #[inline]
+    pub fn log_sigmoid_backward(grad_output: &Tensor, self_: &Tensor, buffer: &Tensor) -> Result<Tensor> {
+        handles::LOG_SIGMOID_BACKWARD.call((grad_output, self_, buffer))
+    }
+
+    /// `aten::log_sigmoid_backward.grad_input(Tensor grad_output, Tensor self, Tensor buffer, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn log_sigmoid_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        buffer: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOG_SIGMOID_BACKWARD_GRAD_INPUT.call((grad_output, self_, buffer, grad_input))
+    }
+
+    /// `aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)`
+    #[inline]
+    pub fn log_sigmoid_forward(self_: &Tensor) -> Result<(Tensor, Tensor)> {
+        handles::LOG_SIGMOID_FORWARD.call((self_,))
+    }
+
+    /// `aten::prelu(Tensor self, Tensor weight) -> Tensor`
+    #[inline]
+    pub fn prelu(self_: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        handles::PRELU.call((self_, weight))
+    }
+
+    /// `aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor`
+    #[inline]
+    pub fn _prelu_kernel(self_: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        handles::_PRELU_KERNEL.call((self_, weight))
+    }
+
+    /// `aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn _prelu_kernel_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        weight: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_PRELU_KERNEL_BACKWARD.call((grad_output, self_, weight))
+    }
+
+    /// `aten::glu(Tensor self, int dim=-1) -> Tensor`
+    #[inline]
+    pub fn glu(self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::GLU.call((self_, dim))
+    }
+
+    /// `aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn glu_out(self_: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::GLU_OUT.call((self_, dim, out))
+    }
+
+    /// `aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor`
+    #[inline]
+    pub fn glu_backward(grad_output: &Tensor, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::GLU_BACKWARD.call((grad_output, self_, dim))
+    }
+
+    /// `aten::glu_backward.grad_input(Tensor grad_output, Tensor self, int dim, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn glu_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        dim: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::GLU_BACKWARD_GRAD_INPUT.call((grad_output, self_, dim, grad_input))
+    }
+
+    /// `aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor`
+    #[inline]
+    pub fn rrelu(
+        self_: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU.call((self_, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor(a!)`
+    #[inline]
+    pub fn rrelu_(
+        self_: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU_.call((self_, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor`
+    #[inline]
+    pub fn rrelu_with_noise(
+        self_: &Tensor,
+        noise: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU_WITH_NOISE.call((self_, noise, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor`
+    #[inline]
+    pub fn rrelu_with_noise_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        noise: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        self_is_result: bool,
+    ) -> Result<Tensor> {
+        handles::RRELU_WITH_NOISE_BACKWARD.call((
+            grad_output,
+            self_,
+            noise,
+            lower,
+            upper,
+            training,
+            self_is_result,
+        ))
+    }
+
     /// `aten::fill.Scalar(Tensor self, Scalar value) -> Tensor`
     #[inline]
     pub fn fill_scalar(self_: &Tensor, value: &Scalar) -> Result<Tensor> {
@@ -2737,7 +4568,7 @@ pub mod calls {
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Scalar, Tensor};
+    use c10::{DispatchKeySet, Generator, Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -2855,6 +4686,18 @@ pub mod redispatch {
         handles::EXPM1_OUT.redispatch(keyset, (self_, out))
     }
 
+    /// `aten::special_expm1`
+    #[inline]
+    pub fn special_expm1(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPM1.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::special_expm1.out`
+    #[inline]
+    pub fn special_expm1_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPM1_OUT.redispatch(keyset, (self_, out))
+    }
+
     /// `aten::log`
     #[inline]
     pub fn log(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
@@ -2889,6 +4732,18 @@ pub mod redispatch {
     #[inline]
     pub fn log1p_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::LOG1P_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::special_log1p`
+    #[inline]
+    pub fn special_log1p(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_LOG1P.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::special_log1p.out`
+    #[inline]
+    pub fn special_log1p_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_LOG1P_OUT.redispatch(keyset, (self_, out))
     }
 
     /// `aten::sqrt`
@@ -2999,6 +4854,18 @@ pub mod redispatch {
         handles::SIGMOID_OUT.redispatch(keyset, (self_, out))
     }
 
+    /// `aten::special_expit`
+    #[inline]
+    pub fn special_expit(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPIT.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::special_expit.out`
+    #[inline]
+    pub fn special_expit_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXPIT_OUT.redispatch(keyset, (self_, out))
+    }
+
     /// `aten::relu`
     #[inline]
     pub fn relu(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
@@ -3099,6 +4966,24 @@ pub mod redispatch {
     #[inline]
     pub fn trunc_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
         handles::TRUNC_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::fix`
+    #[inline]
+    pub fn fix(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FIX.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::fix_`
+    #[inline]
+    pub fn fix_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FIX_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::fix.out`
+    #[inline]
+    pub fn fix_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FIX_OUT.redispatch(keyset, (self_, out))
     }
 
     /// `aten::round`
@@ -3248,6 +5133,504 @@ pub mod redispatch {
     #[inline]
     pub fn isfinite(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
         handles::ISFINITE.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::exp2`
+    #[inline]
+    pub fn exp2(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::EXP2.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::exp2_`
+    #[inline]
+    pub fn exp2_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::EXP2_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::exp2.out`
+    #[inline]
+    pub fn exp2_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::EXP2_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::special_exp2`
+    #[inline]
+    pub fn special_exp2(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXP2.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::special_exp2.out`
+    #[inline]
+    pub fn special_exp2_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SPECIAL_EXP2_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::log2`
+    #[inline]
+    pub fn log2(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LOG2.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::log2_`
+    #[inline]
+    pub fn log2_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LOG2_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::log2.out`
+    #[inline]
+    pub fn log2_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG2_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::log10`
+    #[inline]
+    pub fn log10(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LOG10.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::log10_`
+    #[inline]
+    pub fn log10_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LOG10_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::log10.out`
+    #[inline]
+    pub fn log10_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG10_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::tan`
+    #[inline]
+    pub fn tan(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::TAN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::tan_`
+    #[inline]
+    pub fn tan_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::TAN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::tan.out`
+    #[inline]
+    pub fn tan_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::TAN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::asin`
+    #[inline]
+    pub fn asin(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ASIN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::asin_`
+    #[inline]
+    pub fn asin_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ASIN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::asin.out`
+    #[inline]
+    pub fn asin_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ASIN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arcsin`
+    #[inline]
+    pub fn arcsin(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arcsin_`
+    #[inline]
+    pub fn arcsin_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arcsin.out`
+    #[inline]
+    pub fn arcsin_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCSIN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::acos`
+    #[inline]
+    pub fn acos(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ACOS.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::acos_`
+    #[inline]
+    pub fn acos_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ACOS_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::acos.out`
+    #[inline]
+    pub fn acos_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ACOS_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arccos`
+    #[inline]
+    pub fn arccos(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arccos_`
+    #[inline]
+    pub fn arccos_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arccos.out`
+    #[inline]
+    pub fn arccos_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCCOS_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::atan`
+    #[inline]
+    pub fn atan(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ATAN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::atan_`
+    #[inline]
+    pub fn atan_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ATAN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::atan.out`
+    #[inline]
+    pub fn atan_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ATAN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arctan`
+    #[inline]
+    pub fn arctan(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arctan_`
+    #[inline]
+    pub fn arctan_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arctan.out`
+    #[inline]
+    pub fn arctan_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::sinh`
+    #[inline]
+    pub fn sinh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SINH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::sinh_`
+    #[inline]
+    pub fn sinh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SINH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::sinh.out`
+    #[inline]
+    pub fn sinh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SINH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::cosh`
+    #[inline]
+    pub fn cosh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::COSH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::cosh_`
+    #[inline]
+    pub fn cosh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::COSH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::cosh.out`
+    #[inline]
+    pub fn cosh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::COSH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::asinh`
+    #[inline]
+    pub fn asinh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ASINH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::asinh_`
+    #[inline]
+    pub fn asinh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ASINH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::asinh.out`
+    #[inline]
+    pub fn asinh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ASINH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arcsinh`
+    #[inline]
+    pub fn arcsinh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arcsinh_`
+    #[inline]
+    pub fn arcsinh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arcsinh.out`
+    #[inline]
+    pub fn arcsinh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCSINH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::acosh`
+    #[inline]
+    pub fn acosh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ACOSH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::acosh_`
+    #[inline]
+    pub fn acosh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ACOSH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::acosh.out`
+    #[inline]
+    pub fn acosh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ACOSH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arccosh`
+    #[inline]
+    pub fn arccosh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arccosh_`
+    #[inline]
+    pub fn arccosh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arccosh.out`
+    #[inline]
+    pub fn arccosh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCCOSH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::atanh`
+    #[inline]
+    pub fn atanh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ATANH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::atanh_`
+    #[inline]
+    pub fn atanh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ATANH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::atanh.out`
+    #[inline]
+    pub fn atanh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ATANH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::arctanh`
+    #[inline]
+    pub fn arctanh(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arctanh_`
+    #[inline]
+    pub fn arctanh_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::arctanh.out`
+    #[inline]
+    pub fn arctanh_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ARCTANH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::frac`
+    #[inline]
+    pub fn frac(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FRAC.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::frac_`
+    #[inline]
+    pub fn frac_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FRAC_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::frac.out`
+    #[inline]
+    pub fn frac_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FRAC_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::angle`
+    #[inline]
+    pub fn angle(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ANGLE.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::angle.out`
+    #[inline]
+    pub fn angle_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ANGLE_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::signbit`
+    #[inline]
+    pub fn signbit(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SIGNBIT.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::signbit.out`
+    #[inline]
+    pub fn signbit_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SIGNBIT_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::isposinf`
+    #[inline]
+    pub fn isposinf(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ISPOSINF.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::isposinf.out`
+    #[inline]
+    pub fn isposinf_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ISPOSINF_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::isneginf`
+    #[inline]
+    pub fn isneginf(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ISNEGINF.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::isneginf.out`
+    #[inline]
+    pub fn isneginf_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ISNEGINF_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::isreal`
+    #[inline]
+    pub fn isreal(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ISREAL.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::rad2deg`
+    #[inline]
+    pub fn rad2deg(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::rad2deg_`
+    #[inline]
+    pub fn rad2deg_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::rad2deg.out`
+    #[inline]
+    pub fn rad2deg_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::RAD2DEG_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::deg2rad`
+    #[inline]
+    pub fn deg2rad(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::deg2rad_`
+    #[inline]
+    pub fn deg2rad_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::deg2rad.out`
+    #[inline]
+    pub fn deg2rad_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::DEG2RAD_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::nan_to_num`
+    #[inline]
+    pub fn nan_to_num(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM.redispatch(keyset, (self_, nan, posinf, neginf))
+    }
+
+    /// `aten::nan_to_num_`
+    #[inline]
+    pub fn nan_to_num_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM_.redispatch(keyset, (self_, nan, posinf, neginf))
+    }
+
+    /// `aten::nan_to_num.out`
+    #[inline]
+    pub fn nan_to_num_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        nan: Option<f64>,
+        posinf: Option<f64>,
+        neginf: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NAN_TO_NUM_OUT.redispatch(keyset, (self_, nan, posinf, neginf, out))
+    }
+
+    /// `aten::frexp.Tensor`
+    #[inline]
+    pub fn frexp_tensor(keyset: DispatchKeySet, self_: &Tensor) -> Result<(Tensor, Tensor)> {
+        handles::FREXP_TENSOR.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::frexp.Tensor_out`
+    #[inline]
+    pub fn frexp_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mantissa: &Tensor,
+        exponent: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::FREXP_TENSOR_OUT.redispatch(keyset, (self_, mantissa, exponent))
     }
 
     /// `aten::add.Tensor`
@@ -3909,6 +6292,29 @@ pub mod redispatch {
         handles::ATAN2_OUT.redispatch(keyset, (self_, other, out))
     }
 
+    /// `aten::arctan2`
+    #[inline]
+    pub fn arctan2(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN2.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::arctan2_`
+    #[inline]
+    pub fn arctan2_(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::ARCTAN2_.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::arctan2.out`
+    #[inline]
+    pub fn arctan2_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ARCTAN2_OUT.redispatch(keyset, (self_, other, out))
+    }
+
     /// `aten::hypot`
     #[inline]
     pub fn hypot(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -4005,6 +6411,225 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::COPYSIGN_SCALAR_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::fmax`
+    #[inline]
+    pub fn fmax(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::FMAX.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::fmax.out`
+    #[inline]
+    pub fn fmax_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FMAX_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::fmin`
+    #[inline]
+    pub fn fmin(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::FMIN.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::fmin.out`
+    #[inline]
+    pub fn fmin_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::FMIN_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::heaviside`
+    #[inline]
+    pub fn heaviside(keyset: DispatchKeySet, self_: &Tensor, values: &Tensor) -> Result<Tensor> {
+        handles::HEAVISIDE.redispatch(keyset, (self_, values))
+    }
+
+    /// `aten::heaviside_`
+    #[inline]
+    pub fn heaviside_(keyset: DispatchKeySet, self_: &Tensor, values: &Tensor) -> Result<Tensor> {
+        handles::HEAVISIDE_.redispatch(keyset, (self_, values))
+    }
+
+    /// `aten::heaviside.out`
+    #[inline]
+    pub fn heaviside_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        values: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HEAVISIDE_OUT.redispatch(keyset, (self_, values, out))
+    }
+
+    /// `aten::nextafter`
+    #[inline]
+    pub fn nextafter(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::NEXTAFTER.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::nextafter_`
+    #[inline]
+    pub fn nextafter_(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::NEXTAFTER_.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::nextafter.out`
+    #[inline]
+    pub fn nextafter_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NEXTAFTER_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::gcd`
+    #[inline]
+    pub fn gcd(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::GCD.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::gcd_`
+    #[inline]
+    pub fn gcd_(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::GCD_.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::gcd.out`
+    #[inline]
+    pub fn gcd_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::GCD_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::lcm`
+    #[inline]
+    pub fn lcm(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LCM.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::lcm_`
+    #[inline]
+    pub fn lcm_(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LCM_.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::lcm.out`
+    #[inline]
+    pub fn lcm_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LCM_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::ldexp.Tensor`
+    #[inline]
+    pub fn ldexp_tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LDEXP_TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::ldexp_.Tensor`
+    #[inline]
+    pub fn ldexp__tensor(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LDEXP__TENSOR.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::ldexp.out`
+    #[inline]
+    pub fn ldexp_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LDEXP_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::float_power.Tensor_Tensor`
+    #[inline]
+    pub fn float_power_tensor_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        exponent: &Tensor,
+    ) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_TENSOR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::float_power.Tensor_Tensor_out`
+    #[inline]
+    pub fn float_power_tensor_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        exponent: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_TENSOR_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::float_power.Scalar`
+    #[inline]
+    pub fn float_power_scalar(keyset: DispatchKeySet, self_: &Scalar, exponent: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER_SCALAR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::float_power.Scalar_out`
+    #[inline]
+    pub fn float_power_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        exponent: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::FLOAT_POWER_SCALAR_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::float_power.Tensor_Scalar`
+    #[inline]
+    pub fn float_power_tensor_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        exponent: &Scalar,
+    ) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_SCALAR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::float_power.Tensor_Scalar_out`
+    #[inline]
+    pub fn float_power_tensor_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        exponent: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::FLOAT_POWER_TENSOR_SCALAR_OUT.redispatch(keyset, (self_, exponent, out))
+    }
+
+    /// `aten::float_power_.Tensor`
+    #[inline]
+    pub fn float_power__tensor(keyset: DispatchKeySet, self_: &Tensor, exponent: &Tensor) -> Result<Tensor> {
+        handles::FLOAT_POWER__TENSOR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::float_power_.Scalar`
+    #[inline]
+    pub fn float_power__scalar(keyset: DispatchKeySet, self_: &Tensor, exponent: &Scalar) -> Result<Tensor> {
+        handles::FLOAT_POWER__SCALAR.redispatch(keyset, (self_, exponent))
+    }
+
+    /// `aten::complex`
+    #[inline]
+    pub fn complex(keyset: DispatchKeySet, real: &Tensor, imag: &Tensor) -> Result<Tensor> {
+        handles::COMPLEX.redispatch(keyset, (real, imag))
+    }
+
+    /// `aten::complex.out`
+    #[inline]
+    pub fn complex_out(keyset: DispatchKeySet, real: &Tensor, imag: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::COMPLEX_OUT.redispatch(keyset, (real, imag, out))
+    }
+
+    /// `aten::polar`
+    #[inline]
+    pub fn polar(keyset: DispatchKeySet, abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
+        handles::POLAR.redispatch(keyset, (abs, angle))
+    }
+
+    /// `aten::polar.out`
+    #[inline]
+    pub fn polar_out(keyset: DispatchKeySet, abs: &Tensor, angle: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::POLAR_OUT.redispatch(keyset, (abs, angle, out))
     }
 
     /// `aten::bitwise_and.Tensor`
@@ -4913,6 +7538,40 @@ pub mod redispatch {
         handles::CLAMP_TENSOR_OUT.redispatch(keyset, (self_, min, max, out))
     }
 
+    /// `aten::clip.Tensor`
+    #[inline]
+    pub fn clip_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Tensor>,
+        max: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::CLIP_TENSOR.redispatch(keyset, (self_, min, max))
+    }
+
+    /// `aten::clip_.Tensor`
+    #[inline]
+    pub fn clip__tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Tensor>,
+        max: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::CLIP__TENSOR.redispatch(keyset, (self_, min, max))
+    }
+
+    /// `aten::clip.Tensor_out`
+    #[inline]
+    pub fn clip_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Tensor>,
+        max: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLIP_TENSOR_OUT.redispatch(keyset, (self_, min, max, out))
+    }
+
     /// `aten::clamp`
     #[inline]
     pub fn clamp(
@@ -4945,6 +7604,40 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::CLAMP_OUT.redispatch(keyset, (self_, min, max, out))
+    }
+
+    /// `aten::clip`
+    #[inline]
+    pub fn clip(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Scalar>,
+        max: Option<&Scalar>,
+    ) -> Result<Tensor> {
+        handles::CLIP.redispatch(keyset, (self_, min, max))
+    }
+
+    /// `aten::clip_`
+    #[inline]
+    pub fn clip_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Scalar>,
+        max: Option<&Scalar>,
+    ) -> Result<Tensor> {
+        handles::CLIP_.redispatch(keyset, (self_, min, max))
+    }
+
+    /// `aten::clip.out`
+    #[inline]
+    pub fn clip_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min: Option<&Scalar>,
+        max: Option<&Scalar>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CLIP_OUT.redispatch(keyset, (self_, min, max, out))
     }
 
     /// `aten::clamp_min`
@@ -5184,6 +7877,677 @@ pub mod redispatch {
         grad_input: &Tensor,
     ) -> Result<Tensor> {
         handles::TANH_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, output, grad_input))
+    }
+
+    /// `aten::elu`
+    #[inline]
+    pub fn elu(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ELU.redispatch(keyset, (self_, alpha, scale, input_scale))
+    }
+
+    /// `aten::elu_`
+    #[inline]
+    pub fn elu_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ELU_.redispatch(keyset, (self_, alpha, scale, input_scale))
+    }
+
+    /// `aten::elu.out`
+    #[inline]
+    pub fn elu_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_OUT.redispatch(keyset, (self_, alpha, scale, input_scale, out))
+    }
+
+    /// `aten::elu_backward`
+    #[inline]
+    pub fn elu_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        is_result: bool,
+        self_or_result: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_BACKWARD
+            .redispatch(keyset, (grad_output, alpha, scale, input_scale, is_result, self_or_result))
+    }
+
+    /// `aten::elu_backward.grad_input`
+    #[inline]
+    pub fn elu_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        alpha: &Scalar,
+        scale: &Scalar,
+        input_scale: &Scalar,
+        is_result: bool,
+        self_or_result: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ELU_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, alpha, scale, input_scale, is_result, self_or_result, grad_input),
+        )
+    }
+
+    /// `aten::selu`
+    #[inline]
+    pub fn selu(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SELU.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::selu_`
+    #[inline]
+    pub fn selu_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SELU_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::celu`
+    #[inline]
+    pub fn celu(keyset: DispatchKeySet, self_: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+        handles::CELU.redispatch(keyset, (self_, alpha))
+    }
+
+    /// `aten::celu_`
+    #[inline]
+    pub fn celu_(keyset: DispatchKeySet, self_: &Tensor, alpha: &Scalar) -> Result<Tensor> {
+        handles::CELU_.redispatch(keyset, (self_, alpha))
+    }
+
+    /// `aten::relu6`
+    #[inline]
+    pub fn relu6(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::RELU6.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::relu6_`
+    #[inline]
+    pub fn relu6_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::RELU6_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::hardtanh`
+    #[inline]
+    pub fn hardtanh(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HARDTANH.redispatch(keyset, (self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh_`
+    #[inline]
+    pub fn hardtanh_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_.redispatch(keyset, (self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh.out`
+    #[inline]
+    pub fn hardtanh_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_OUT.redispatch(keyset, (self_, min_val, max_val, out))
+    }
+
+    /// `aten::hardtanh_backward`
+    #[inline]
+    pub fn hardtanh_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_BACKWARD.redispatch(keyset, (grad_output, self_, min_val, max_val))
+    }
+
+    /// `aten::hardtanh_backward.grad_input`
+    #[inline]
+    pub fn hardtanh_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        min_val: &Scalar,
+        max_val: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDTANH_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, min_val, max_val, grad_input))
+    }
+
+    /// `aten::hardsigmoid`
+    #[inline]
+    pub fn hardsigmoid(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::hardsigmoid_`
+    #[inline]
+    pub fn hardsigmoid_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::hardsigmoid.out`
+    #[inline]
+    pub fn hardsigmoid_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HARDSIGMOID_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::hardsigmoid_backward`
+    #[inline]
+    pub fn hardsigmoid_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSIGMOID_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::hardsigmoid_backward.grad_input`
+    #[inline]
+    pub fn hardsigmoid_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSIGMOID_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, grad_input))
+    }
+
+    /// `aten::hardswish`
+    #[inline]
+    pub fn hardswish(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::hardswish_`
+    #[inline]
+    pub fn hardswish_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::hardswish.out`
+    #[inline]
+    pub fn hardswish_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::HARDSWISH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::hardswish_backward`
+    #[inline]
+    pub fn hardswish_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSWISH_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::hardshrink`
+    #[inline]
+    pub fn hardshrink(keyset: DispatchKeySet, self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::HARDSHRINK.redispatch(keyset, (self_, lambd))
+    }
+
+    /// `aten::hardshrink.out`
+    #[inline]
+    pub fn hardshrink_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        lambd: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSHRINK_OUT.redispatch(keyset, (self_, lambd, out))
+    }
+
+    /// `aten::hardshrink_backward`
+    #[inline]
+    pub fn hardshrink_backward(
+        keyset: DispatchKeySet,
+        grad_out: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HARDSHRINK_BACKWARD.redispatch(keyset, (grad_out, self_, lambd))
+    }
+
+    /// `aten::hardshrink_backward.grad_input`
+    #[inline]
+    pub fn hardshrink_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_out: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HARDSHRINK_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_out, self_, lambd, grad_input))
+    }
+
+    /// `aten::softshrink`
+    #[inline]
+    pub fn softshrink(keyset: DispatchKeySet, self_: &Tensor, lambd: &Scalar) -> Result<Tensor> {
+        handles::SOFTSHRINK.redispatch(keyset, (self_, lambd))
+    }
+
+    /// `aten::softshrink.out`
+    #[inline]
+    pub fn softshrink_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        lambd: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTSHRINK_OUT.redispatch(keyset, (self_, lambd, out))
+    }
+
+    /// `aten::softshrink_backward`
+    #[inline]
+    pub fn softshrink_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+    ) -> Result<Tensor> {
+        handles::SOFTSHRINK_BACKWARD.redispatch(keyset, (grad_output, self_, lambd))
+    }
+
+    /// `aten::softshrink_backward.grad_input`
+    #[inline]
+    pub fn softshrink_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        lambd: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTSHRINK_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, lambd, grad_input))
+    }
+
+    /// `aten::softplus`
+    #[inline]
+    pub fn softplus(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS.redispatch(keyset, (self_, beta, threshold))
+    }
+
+    /// `aten::softplus.out`
+    #[inline]
+    pub fn softplus_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS_OUT.redispatch(keyset, (self_, beta, threshold, out))
+    }
+
+    /// `aten::softplus_backward`
+    #[inline]
+    pub fn softplus_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS_BACKWARD.redispatch(keyset, (grad_output, self_, beta, threshold))
+    }
+
+    /// `aten::softplus_backward.grad_input`
+    #[inline]
+    pub fn softplus_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        beta: &Scalar,
+        threshold: &Scalar,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFTPLUS_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, beta, threshold, grad_input))
+    }
+
+    /// `aten::gelu`
+    #[inline]
+    pub fn gelu(keyset: DispatchKeySet, self_: &Tensor, approximate: &str) -> Result<Tensor> {
+        handles::GELU.redispatch(keyset, (self_, approximate))
+    }
+
+    /// `aten::gelu_`
+    #[inline]
+    pub fn gelu_(keyset: DispatchKeySet, self_: &Tensor, approximate: &str) -> Result<Tensor> {
+        handles::GELU_.redispatch(keyset, (self_, approximate))
+    }
+
+    /// `aten::gelu.out`
+    #[inline]
+    pub fn gelu_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        approximate: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::GELU_OUT.redispatch(keyset, (self_, approximate, out))
+    }
+
+    /// `aten::gelu_backward`
+    #[inline]
+    pub fn gelu_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        approximate: &str,
+    ) -> Result<Tensor> {
+        handles::GELU_BACKWARD.redispatch(keyset, (grad_output, self_, approximate))
+    }
+
+    /// `aten::gelu_backward.grad_input`
+    #[inline]
+    pub fn gelu_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        approximate: &str,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::GELU_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, approximate, grad_input))
+    }
+
+    /// `aten::silu`
+    #[inline]
+    pub fn silu(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SILU.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::silu_`
+    #[inline]
+    pub fn silu_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SILU_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::silu.out`
+    #[inline]
+    pub fn silu_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SILU_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::silu_backward`
+    #[inline]
+    pub fn silu_backward(keyset: DispatchKeySet, grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::SILU_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::silu_backward.grad_input`
+    #[inline]
+    pub fn silu_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SILU_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, grad_input))
+    }
+
+    /// `aten::mish`
+    #[inline]
+    pub fn mish(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::MISH.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::mish_`
+    #[inline]
+    pub fn mish_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::MISH_.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::mish.out`
+    #[inline]
+    pub fn mish_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::MISH_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::mish_backward`
+    #[inline]
+    pub fn mish_backward(keyset: DispatchKeySet, grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::MISH_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::leaky_relu`
+    #[inline]
+    pub fn leaky_relu(keyset: DispatchKeySet, self_: &Tensor, negative_slope: &Scalar) -> Result<Tensor> {
+        handles::LEAKY_RELU.redispatch(keyset, (self_, negative_slope))
+    }
+
+    /// `aten::leaky_relu_`
+    #[inline]
+    pub fn leaky_relu_(keyset: DispatchKeySet, self_: &Tensor, negative_slope: &Scalar) -> Result<Tensor> {
+        handles::LEAKY_RELU_.redispatch(keyset, (self_, negative_slope))
+    }
+
+    /// `aten::leaky_relu.out`
+    #[inline]
+    pub fn leaky_relu_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        negative_slope: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LEAKY_RELU_OUT.redispatch(keyset, (self_, negative_slope, out))
+    }
+
+    /// `aten::leaky_relu_backward`
+    #[inline]
+    pub fn leaky_relu_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        negative_slope: &Scalar,
+        self_is_result: bool,
+    ) -> Result<Tensor> {
+        handles::LEAKY_RELU_BACKWARD.redispatch(keyset, (grad_output, self_, negative_slope, self_is_result))
+    }
+
+    /// `aten::leaky_relu_backward.grad_input`
+    #[inline]
+    pub fn leaky_relu_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        negative_slope: &Scalar,
+        self_is_result: bool,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LEAKY_RELU_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, negative_slope, self_is_result, grad_input))
+    }
+
+    /// `aten::log_sigmoid`
+    #[inline]
+    pub fn log_sigmoid(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::LOG_SIGMOID.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::log_sigmoid.out`
+    #[inline]
+    pub fn log_sigmoid_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LOG_SIGMOID_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::log_sigmoid_backward`
+    #[inline]
+    pub fn log_sigmoid_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        buffer: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOG_SIGMOID_BACKWARD.redispatch(keyset, (grad_output, self_, buffer))
+    }
+
+    /// `aten::log_sigmoid_backward.grad_input`
+    #[inline]
+    pub fn log_sigmoid_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        buffer: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOG_SIGMOID_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, buffer, grad_input))
+    }
+
+    /// `aten::log_sigmoid_forward`
+    #[inline]
+    pub fn log_sigmoid_forward(keyset: DispatchKeySet, self_: &Tensor) -> Result<(Tensor, Tensor)> {
+        handles::LOG_SIGMOID_FORWARD.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::prelu`
+    #[inline]
+    pub fn prelu(keyset: DispatchKeySet, self_: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        handles::PRELU.redispatch(keyset, (self_, weight))
+    }
+
+    /// `aten::_prelu_kernel`
+    #[inline]
+    pub fn _prelu_kernel(keyset: DispatchKeySet, self_: &Tensor, weight: &Tensor) -> Result<Tensor> {
+        handles::_PRELU_KERNEL.redispatch(keyset, (self_, weight))
+    }
+
+    /// `aten::_prelu_kernel_backward`
+    #[inline]
+    pub fn _prelu_kernel_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        weight: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_PRELU_KERNEL_BACKWARD.redispatch(keyset, (grad_output, self_, weight))
+    }
+
+    /// `aten::glu`
+    #[inline]
+    pub fn glu(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::GLU.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::glu.out`
+    #[inline]
+    pub fn glu_out(keyset: DispatchKeySet, self_: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::GLU_OUT.redispatch(keyset, (self_, dim, out))
+    }
+
+    /// `aten::glu_backward`
+    #[inline]
+    pub fn glu_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        dim: i64,
+    ) -> Result<Tensor> {
+        handles::GLU_BACKWARD.redispatch(keyset, (grad_output, self_, dim))
+    }
+
+    /// `aten::glu_backward.grad_input`
+    #[inline]
+    pub fn glu_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        dim: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::GLU_BACKWARD_GRAD_INPUT.redispatch(keyset, (grad_output, self_, dim, grad_input))
+    }
+
+    /// `aten::rrelu`
+    #[inline]
+    pub fn rrelu(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU.redispatch(keyset, (self_, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_`
+    #[inline]
+    pub fn rrelu_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU_.redispatch(keyset, (self_, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_with_noise`
+    #[inline]
+    pub fn rrelu_with_noise(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        noise: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::RRELU_WITH_NOISE.redispatch(keyset, (self_, noise, lower, upper, training, generator))
+    }
+
+    /// `aten::rrelu_with_noise_backward`
+    #[inline]
+    pub fn rrelu_with_noise_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        noise: &Tensor,
+        lower: &Scalar,
+        upper: &Scalar,
+        training: bool,
+        self_is_result: bool,
+    ) -> Result<Tensor> {
+        handles::RRELU_WITH_NOISE_BACKWARD
+            .redispatch(keyset, (grad_output, self_, noise, lower, upper, training, self_is_result))
     }
 
     /// `aten::fill.Scalar`

@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::Tensor;
+    use c10::{Scalar, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::sort`
@@ -29,11 +29,61 @@ pub mod handles {
     /// `aten::argsort.stable_out`
     pub static ARGSORT_STABLE_OUT: TypedOp<(Tensor, bool, i64, bool, Tensor), Tensor> =
         TypedOp::new("aten::argsort", "stable_out");
+    /// `aten::searchsorted.Tensor`
+    pub static SEARCHSORTED_TENSOR: TypedOp<
+        (Tensor, Tensor, bool, bool, Option<String>, Option<Tensor>),
+        Tensor,
+    > = TypedOp::new("aten::searchsorted", "Tensor");
+    /// `aten::searchsorted.Tensor_out`
+    pub static SEARCHSORTED_TENSOR_OUT: TypedOp<
+        (Tensor, Tensor, bool, bool, Option<String>, Option<Tensor>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::searchsorted", "Tensor_out");
+    /// `aten::searchsorted.Scalar`
+    pub static SEARCHSORTED_SCALAR: TypedOp<
+        (Tensor, Scalar, bool, bool, Option<String>, Option<Tensor>),
+        Tensor,
+    > = TypedOp::new("aten::searchsorted", "Scalar");
+    /// `aten::searchsorted.Scalar_out`
+    pub static SEARCHSORTED_SCALAR_OUT: TypedOp<
+        (Tensor, Scalar, bool, bool, Option<String>, Option<Tensor>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::searchsorted", "Scalar_out");
+    /// `aten::bucketize.Tensor`
+    pub static BUCKETIZE_TENSOR: TypedOp<(Tensor, Tensor, bool, bool), Tensor> =
+        TypedOp::new("aten::bucketize", "Tensor");
+    /// `aten::bucketize.Tensor_out`
+    pub static BUCKETIZE_TENSOR_OUT: TypedOp<(Tensor, Tensor, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::bucketize", "Tensor_out");
+    /// `aten::bucketize.Scalar`
+    pub static BUCKETIZE_SCALAR: TypedOp<(Scalar, Tensor, bool, bool), Tensor> =
+        TypedOp::new("aten::bucketize", "Scalar");
+    /// `aten::bucketize.Scalar_out`
+    pub static BUCKETIZE_SCALAR_OUT: TypedOp<(Scalar, Tensor, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::bucketize", "Scalar_out");
+    /// `aten::isin.Tensor_Tensor`
+    pub static ISIN_TENSOR_TENSOR: TypedOp<(Tensor, Tensor, bool, bool), Tensor> =
+        TypedOp::new("aten::isin", "Tensor_Tensor");
+    /// `aten::isin.Tensor_Tensor_out`
+    pub static ISIN_TENSOR_TENSOR_OUT: TypedOp<(Tensor, Tensor, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::isin", "Tensor_Tensor_out");
+    /// `aten::isin.Tensor_Scalar`
+    pub static ISIN_TENSOR_SCALAR: TypedOp<(Tensor, Scalar, bool, bool), Tensor> =
+        TypedOp::new("aten::isin", "Tensor_Scalar");
+    /// `aten::isin.Tensor_Scalar_out`
+    pub static ISIN_TENSOR_SCALAR_OUT: TypedOp<(Tensor, Scalar, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::isin", "Tensor_Scalar_out");
+    /// `aten::isin.Scalar_Tensor`
+    pub static ISIN_SCALAR_TENSOR: TypedOp<(Scalar, Tensor, bool, bool), Tensor> =
+        TypedOp::new("aten::isin", "Scalar_Tensor");
+    /// `aten::isin.Scalar_Tensor_out`
+    pub static ISIN_SCALAR_TENSOR_OUT: TypedOp<(Scalar, Tensor, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::isin", "Scalar_Tensor_out");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Tensor};
+    use c10::{Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -102,11 +152,180 @@ pub mod calls {
     ) -> Result<Tensor> {
         handles::ARGSORT_STABLE_OUT.call((self_, stable, dim, descending, out))
     }
+
+    /// `aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor`
+    #[inline]
+    pub fn searchsorted_tensor(
+        sorted_sequence: &Tensor,
+        self_: &Tensor,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_TENSOR.call((sorted_sequence, self_, out_int32, right, side, sorter))
+    }
+
+    /// `aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn searchsorted_tensor_out(
+        sorted_sequence: &Tensor,
+        self_: &Tensor,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_TENSOR_OUT.call((sorted_sequence, self_, out_int32, right, side, sorter, out))
+    }
+
+    /// `aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor`
+    #[inline]
+    pub fn searchsorted_scalar(
+        sorted_sequence: &Tensor,
+        self_: &Scalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_SCALAR.call((sorted_sequence, self_, out_int32, right, side, sorter))
+    }
+
+    /// `aten::searchsorted.Scalar_out(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn searchsorted_scalar_out(
+        sorted_sequence: &Tensor,
+        self_: &Scalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_SCALAR_OUT.call((sorted_sequence, self_, out_int32, right, side, sorter, out))
+    }
+
+    /// `aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor`
+    #[inline]
+    pub fn bucketize_tensor(
+        self_: &Tensor,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_TENSOR.call((self_, boundaries, out_int32, right))
+    }
+
+    /// `aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bucketize_tensor_out(
+        self_: &Tensor,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_TENSOR_OUT.call((self_, boundaries, out_int32, right, out))
+    }
+
+    /// `aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor`
+    #[inline]
+    pub fn bucketize_scalar(
+        self_: &Scalar,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_SCALAR.call((self_, boundaries, out_int32, right))
+    }
+
+    /// `aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn bucketize_scalar_out(
+        self_: &Scalar,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_SCALAR_OUT.call((self_, boundaries, out_int32, right, out))
+    }
+
+    /// `aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor`
+    #[inline]
+    pub fn isin_tensor_tensor(
+        elements: &Tensor,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_TENSOR.call((elements, test_elements, assume_unique, invert))
+    }
+
+    /// `aten::isin.Tensor_Tensor_out(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn isin_tensor_tensor_out(
+        elements: &Tensor,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_TENSOR_OUT.call((elements, test_elements, assume_unique, invert, out))
+    }
+
+    /// `aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor`
+    #[inline]
+    pub fn isin_tensor_scalar(
+        elements: &Tensor,
+        test_element: &Scalar,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_SCALAR.call((elements, test_element, assume_unique, invert))
+    }
+
+    /// `aten::isin.Tensor_Scalar_out(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn isin_tensor_scalar_out(
+        elements: &Tensor,
+        test_element: &Scalar,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_SCALAR_OUT.call((elements, test_element, assume_unique, invert, out))
+    }
+
+    /// `aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor`
+    #[inline]
+    pub fn isin_scalar_tensor(
+        element: &Scalar,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_SCALAR_TENSOR.call((element, test_elements, assume_unique, invert))
+    }
+
+    /// `aten::isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn isin_scalar_tensor_out(
+        element: &Scalar,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_SCALAR_TENSOR_OUT.call((element, test_elements, assume_unique, invert, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, Tensor};
 
     use super::handles;
 
@@ -189,5 +408,195 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::ARGSORT_STABLE_OUT.redispatch(keyset, (self_, stable, dim, descending, out))
+    }
+
+    /// `aten::searchsorted.Tensor`
+    #[inline]
+    pub fn searchsorted_tensor(
+        keyset: DispatchKeySet,
+        sorted_sequence: &Tensor,
+        self_: &Tensor,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_TENSOR
+            .redispatch(keyset, (sorted_sequence, self_, out_int32, right, side, sorter))
+    }
+
+    /// `aten::searchsorted.Tensor_out`
+    #[inline]
+    pub fn searchsorted_tensor_out(
+        keyset: DispatchKeySet,
+        sorted_sequence: &Tensor,
+        self_: &Tensor,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_TENSOR_OUT
+            .redispatch(keyset, (sorted_sequence, self_, out_int32, right, side, sorter, out))
+    }
+
+    /// `aten::searchsorted.Scalar`
+    #[inline]
+    pub fn searchsorted_scalar(
+        keyset: DispatchKeySet,
+        sorted_sequence: &Tensor,
+        self_: &Scalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_SCALAR
+            .redispatch(keyset, (sorted_sequence, self_, out_int32, right, side, sorter))
+    }
+
+    /// `aten::searchsorted.Scalar_out`
+    #[inline]
+    pub fn searchsorted_scalar_out(
+        keyset: DispatchKeySet,
+        sorted_sequence: &Tensor,
+        self_: &Scalar,
+        out_int32: bool,
+        right: bool,
+        side: Option<&str>,
+        sorter: Option<&Tensor>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SEARCHSORTED_SCALAR_OUT
+            .redispatch(keyset, (sorted_sequence, self_, out_int32, right, side, sorter, out))
+    }
+
+    /// `aten::bucketize.Tensor`
+    #[inline]
+    pub fn bucketize_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_TENSOR.redispatch(keyset, (self_, boundaries, out_int32, right))
+    }
+
+    /// `aten::bucketize.Tensor_out`
+    #[inline]
+    pub fn bucketize_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_TENSOR_OUT.redispatch(keyset, (self_, boundaries, out_int32, right, out))
+    }
+
+    /// `aten::bucketize.Scalar`
+    #[inline]
+    pub fn bucketize_scalar(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_SCALAR.redispatch(keyset, (self_, boundaries, out_int32, right))
+    }
+
+    /// `aten::bucketize.Scalar_out`
+    #[inline]
+    pub fn bucketize_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Scalar,
+        boundaries: &Tensor,
+        out_int32: bool,
+        right: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BUCKETIZE_SCALAR_OUT.redispatch(keyset, (self_, boundaries, out_int32, right, out))
+    }
+
+    /// `aten::isin.Tensor_Tensor`
+    #[inline]
+    pub fn isin_tensor_tensor(
+        keyset: DispatchKeySet,
+        elements: &Tensor,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_TENSOR.redispatch(keyset, (elements, test_elements, assume_unique, invert))
+    }
+
+    /// `aten::isin.Tensor_Tensor_out`
+    #[inline]
+    pub fn isin_tensor_tensor_out(
+        keyset: DispatchKeySet,
+        elements: &Tensor,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_TENSOR_OUT
+            .redispatch(keyset, (elements, test_elements, assume_unique, invert, out))
+    }
+
+    /// `aten::isin.Tensor_Scalar`
+    #[inline]
+    pub fn isin_tensor_scalar(
+        keyset: DispatchKeySet,
+        elements: &Tensor,
+        test_element: &Scalar,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_SCALAR.redispatch(keyset, (elements, test_element, assume_unique, invert))
+    }
+
+    /// `aten::isin.Tensor_Scalar_out`
+    #[inline]
+    pub fn isin_tensor_scalar_out(
+        keyset: DispatchKeySet,
+        elements: &Tensor,
+        test_element: &Scalar,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_TENSOR_SCALAR_OUT
+            .redispatch(keyset, (elements, test_element, assume_unique, invert, out))
+    }
+
+    /// `aten::isin.Scalar_Tensor`
+    #[inline]
+    pub fn isin_scalar_tensor(
+        keyset: DispatchKeySet,
+        element: &Scalar,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+    ) -> Result<Tensor> {
+        handles::ISIN_SCALAR_TENSOR.redispatch(keyset, (element, test_elements, assume_unique, invert))
+    }
+
+    /// `aten::isin.Scalar_Tensor_out`
+    #[inline]
+    pub fn isin_scalar_tensor_out(
+        keyset: DispatchKeySet,
+        element: &Scalar,
+        test_elements: &Tensor,
+        assume_unique: bool,
+        invert: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ISIN_SCALAR_TENSOR_OUT
+            .redispatch(keyset, (element, test_elements, assume_unique, invert, out))
     }
 }

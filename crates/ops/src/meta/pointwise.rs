@@ -1,6 +1,6 @@
 //! Meta functions of the `pointwise` operators that need more than a preset.
 
-use c10::{bail, check, check_not_implemented, Result, Scalar, ScalarType, Tensor};
+use c10::{bail, check, check_not_implemented, Result, Scalar, ScalarType, SizeInt, Tensor};
 use iter::{
     result_type, to_dtype, type_meta_name, ResultTypeState, StructuredOutputs, TensorIterator,
     TensorIteratorConfig,
@@ -343,4 +343,171 @@ pub fn threshold_backward_meta(
     _threshold: &Scalar,
 ) -> Result<TensorIterator> {
     TensorIterator::binary_op(outs, "threshold_backward", grad_output, self_)
+}
+
+no_complex_binary!(fmax_meta "fmax", fmin_meta "fmin");
+
+/// `frac` refuses complex numbers.
+pub fn frac_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    check_not_implemented!(!self_.is_complex(), "frac is not supported for complex inputs");
+    TensorIterator::unary_op(outs, "frac", self_)
+}
+
+/// `angle`: of complex numbers real, of integers in the default dtype.
+pub fn angle_meta(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+    if !self_.is_complex() {
+        return TensorIterator::unary_float_op(outs, "angle", self_);
+    }
+    let dtype = self_.dtype().to_real_value_type();
+    outs.compute_in(0, dtype, &self_.sym_sizes())?;
+    TensorIteratorConfig::new()
+        .op_name("angle")
+        .check_all_same_dtype(false)
+        .declare_static_dtype(dtype)
+        .add_input(self_)
+        .build(outs)
+}
+
+macro_rules! real_predicates {
+    ($($name:ident $op:literal $refusal:literal),*) => {$(
+        #[doc = concat!("`", $op, "` refuses complex numbers.")]
+        pub fn $name(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<TensorIterator> {
+            check!(!self_.is_complex(), $refusal);
+            if let Some(out) = outs.maybe_get_output(0) {
+                check!(
+                    out.dtype() == ScalarType::Bool,
+                    concat!($op, " does not support non-boolean outputs.")
+                );
+            }
+            TensorIterator::unary_force_boolean_op(outs, $op, self_)
+        }
+    )*};
+}
+
+real_predicates!(
+    signbit_meta "signbit" "signbit is not implemented for complex tensors.",
+    isposinf_meta "isposinf" "isposinf does not support complex inputs.",
+    isneginf_meta "isneginf" "isneginf does not support complex inputs."
+);
+
+/// `frexp`: the mantissa in the input's dtype, the exponent as int32.
+pub fn frexp_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    check!(
+        self_.is_floating_point(),
+        "torch.frexp() only supports floating-point dtypes, got dtype {}",
+        self_.dtype().short_name()
+    );
+    let sizes = I::sizes_of(self_)?;
+    outs.set_output_raw_strided(0, &sizes, &[], self_.options())?;
+    outs.set_output_raw_strided(1, &sizes, &[], self_.options().dtype(ScalarType::Int))
+}
+
+/// `heaviside` neither promotes nor takes complex numbers.
+pub fn heaviside_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    values: &Tensor,
+) -> Result<TensorIterator> {
+    check!(
+        !self_.is_complex()
+            && !values.is_complex()
+            && outs.maybe_get_output(0).is_none_or(|out| !out.is_complex()),
+        "heaviside is not yet implemented for complex tensors."
+    );
+    check!(
+        self_.dtype() == values.dtype()
+            && outs.maybe_get_output(0).is_none_or(|out| out.dtype() == self_.dtype()),
+        "heaviside is not yet implemented for tensors with different dtypes."
+    );
+    TensorIterator::binary_op(outs, "heaviside", self_, values)
+}
+
+/// Two real tensors of one dtype make a complex one.
+fn complex_of_parts(
+    outs: &mut StructuredOutputs,
+    name: &'static str,
+    a: &Tensor,
+    b: &Tensor,
+) -> Result<TensorIterator> {
+    let real = [ScalarType::Half, ScalarType::Float, ScalarType::Double];
+    check!(
+        real.contains(&a.dtype()) && real.contains(&b.dtype()),
+        "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+        a.dtype().short_name(),
+        b.dtype().short_name()
+    );
+    check!(
+        a.dtype() == b.dtype(),
+        "Expected object of scalar type {} but got scalar type {} for second argument",
+        a.dtype().short_name(),
+        b.dtype().short_name()
+    );
+    let dtype = a.dtype().to_complex()?;
+    if let Some(out) = outs.maybe_get_output(0) {
+        check!(
+            out.dtype() == dtype,
+            "Expected object of scalar type {} but got scalar type {} for argument 'out'",
+            dtype.short_name(),
+            out.dtype().short_name()
+        );
+    }
+    TensorIteratorConfig::new()
+        .op_name(name)
+        .check_all_same_dtype(false)
+        .declare_static_dtype(dtype)
+        .add_input(a)
+        .add_input(b)
+        .build(outs)
+}
+
+/// `complex`
+pub fn complex_meta(outs: &mut StructuredOutputs, real: &Tensor, imag: &Tensor) -> Result<TensorIterator> {
+    complex_of_parts(outs, "complex", real, imag)
+}
+
+/// `polar`
+pub fn polar_meta(outs: &mut StructuredOutputs, abs: &Tensor, angle: &Tensor) -> Result<TensorIterator> {
+    complex_of_parts(outs, "polar", abs, angle)
+}
+
+/// `hardtanh`: unsigned numbers have no negative limits.
+pub fn hardtanh_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    min_val: &Scalar,
+    max_val: &Scalar,
+) -> Result<TensorIterator> {
+    check!(self_.dtype() != ScalarType::Bool, "Bool inputs not supported for hardtanh");
+    if self_.dtype() == ScalarType::Byte {
+        check!(
+            min_val.to_f64()? >= 0.0 && max_val.to_f64()? >= 0.0,
+            "cannot do hardtanh on an unsigned type with negative limits"
+        );
+    }
+    check!(
+        min_val.is_symbolic() || max_val.is_symbolic() || min_val.to_f64()? <= max_val.to_f64()?,
+        "hardtanh: min_val cannot be greater than max_val"
+    );
+    TensorIterator::unary_op(outs, "hardtanh", self_)
+}
+
+/// `softshrink`
+pub fn softshrink_meta(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    lambd: &Scalar,
+) -> Result<TensorIterator> {
+    let lambda = lambd.to_f64()?;
+    check!(lambda >= 0.0, "lambda must be greater or equal to 0, but found to be {lambda}.");
+    TensorIterator::unary_op(outs, "softshrink", self_)
+}
+
+/// `log_sigmoid_backward`: the buffer, which other backends fill, is not looked at.
+pub fn log_sigmoid_backward_meta(
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    _buffer: &Tensor,
+) -> Result<TensorIterator> {
+    TensorIterator::binary_op(outs, "log_sigmoid_backward", grad_output, self_)
 }

@@ -47,6 +47,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("scatter.value_reduce", &["f[n c], 1, l[n m], 2, add"]),
     ("scatter_add", &["f[n c], 1, l[n m], f[n m]"]),
     ("masked_fill_.Scalar", &["f[n c], o[n c], 1", "f[n c], o[c], 1"]),
+    ("searchsorted.Tensor", &["f[n], f[c m]", "f[n c], f[n m]", "f[n], f[c], 1, 1"]),
+    ("frexp.Tensor", &["f[n c]"]),
     ("mm", &["f[n c], f[c m]", "f'[n c], f[c 2]"]),
     ("addmm", &["f[n m], f[n c], f[c m]", "f[m], f[n c], f[c m]"]),
     ("bmm", &["f[b n c], f[b c m]"]),

@@ -14,6 +14,7 @@ mod random;
 mod reduce;
 mod shape;
 mod sort;
+mod special;
 
 static TABLES: &[&[Binding]] = &[
     conv::BINDINGS,
@@ -29,6 +30,7 @@ static TABLES: &[&[Binding]] = &[
     reduce::BINDINGS,
     shape::BINDINGS,
     sort::BINDINGS,
+    special::BINDINGS,
 ];
 
 /// Every Python name that an operator has.

@@ -28,6 +28,78 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "bucketize",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::bucketize.Tensor"),
+                out: Some("aten::bucketize.Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::bucketize.Scalar"),
+                out: Some("aten::bucketize.Scalar_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "isin",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::isin.Tensor_Tensor"),
+                out: Some("aten::isin.Tensor_Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::isin.Scalar_Tensor"),
+                out: Some("aten::isin.Scalar_Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::isin.Tensor_Scalar"),
+                out: Some("aten::isin.Tensor_Scalar_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "searchsorted",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::searchsorted.Tensor"),
+                out: Some("aten::searchsorted.Tensor_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::searchsorted.Scalar"),
+                out: Some("aten::searchsorted.Scalar_out"),
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "sort",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[

@@ -15,7 +15,7 @@ use crate::map::Stored;
 use crate::narrow::{round_bfloat16, round_half, widen_bfloat16, widen_half};
 use crate::reduce::accumulate::Accumulated;
 use crate::reduce::extremum::Ordered;
-use crate::vec::math::{exp_f32, exp_f64, Arith};
+use crate::vec::math::{exp, Arith};
 
 pub(super) fn register() {
     forward::register();
@@ -41,11 +41,11 @@ pub(super) trait Real:
 }
 
 macro_rules! real {
-    ($T:ident, $exp:ident) => {
+    ($T:ident) => {
         impl Real for $T {
             #[inline(always)]
             fn exp<A: Arith>(self) -> $T {
-                $exp::<A>(self)
+                exp::<A, $T>(self)
             }
             #[inline(always)]
             fn ln(self) -> $T {
@@ -67,8 +67,8 @@ macro_rules! real {
     };
 }
 
-real!(f32, exp_f32);
-real!(f64, exp_f64);
+real!(f32);
+real!(f64);
 
 /// A dtype that has a softmax, and the type it is computed in.
 pub(super) trait Floating: Stored<Raw = Self> {

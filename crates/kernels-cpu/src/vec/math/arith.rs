@@ -2,6 +2,8 @@
 
 /// How `a * b + c` is computed in a tier.
 pub trait Arith: Copy + 'static {
+    /// Whether a product and a sum are rounded once.
+    const FUSED: bool;
     /// `a * b + c`.
     fn fma32(a: f32, b: f32, c: f32) -> f32;
     /// `a * b + c`.
@@ -17,6 +19,7 @@ pub struct Fused;
 pub struct Unfused;
 
 impl Arith for Fused {
+    const FUSED: bool = true;
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
@@ -28,6 +31,7 @@ impl Arith for Fused {
 }
 
 impl Arith for Unfused {
+    const FUSED: bool = false;
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
         a * b + c

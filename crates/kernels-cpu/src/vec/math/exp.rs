@@ -1,94 +1,91 @@
-//! `exp`.
+//! `exp`, `exp2`, `expm1`.
 //!
 //! `exp(x) = 2^n · exp(r)` with `n = round(x / ln 2)` and `r = x − n·ln 2`, so `|r| ≤ ln 2 / 2`. `ln 2` is split in
 //! two so that the subtraction is exact (Cody and Waite). `n` is found by adding 1.5·2^p, which leaves it in the
-//! low bits of the sum: no conversion instruction, and NaN needs no special case. The power of two is applied in
-//! two halves, so that results near the ends of the range, subnormal ones included, are right.
+//! low bits of the sum: no conversion instruction, and NaN needs no special case.
 
 use super::arith::Arith;
+use super::real::{polynomial, Real};
+use super::tables::Tables;
 
-/// 1/7! … 1/2!: the remainder is below 0.1 ULP for |r| ≤ 0.3466.
-const C32: [f32; 6] = [
-    0.0001984126984126984,
-    0.001388888888888889,
-    0.008333333333333333,
-    0.041666666666666664,
-    0.16666666666666666,
-    0.5,
-];
+/// `2^−n` that [`scale`] takes off and puts back where the result is subnormal.
+const RESERVE: f64 = 64.0;
 
-/// 1/13! … 1/2!: the remainder is below 0.04 ULP for |r| ≤ 0.3466.
-const C64: [f64; 12] = [
-    1.6059043836821613e-10,
-    2.08767569878681e-09,
-    2.505210838544172e-08,
-    2.755731922398589e-07,
-    2.7557319223985893e-06,
-    2.48015873015873e-05,
-    0.0001984126984126984,
-    0.001388888888888889,
-    0.008333333333333333,
-    0.041666666666666664,
-    0.16666666666666666,
-    0.5,
-];
-
-/// `exp(r) − 1 − r` over `r²`, as a polynomial in `r`.
+/// `e·2^n`, halved if asked for, where `sum` holds `n`; `low` says that the result may be subnormal.
 #[inline(always)]
-fn tail32<A: Arith>(r: f32) -> f32 {
-    let mut p = C32[0];
-    for c in &C32[1..] {
-        p = A::fma32(p, r, *c);
-    }
-    p
+fn scale<T: Real>(e: T, sum: T, low: bool, half: bool) -> T {
+    // 2^128 is no float32: the largest results are made of half of it.
+    let sum = sum + if low { T::of(RESERVE) } else { T::of(0.0) };
+    let back = if low { T::of(1.0 / 18_446_744_073_709_551_616.0) } else { T::of(1.0) };
+    (e + e) * T::power_of_two(sum, if half { -2 } else { -1 }) * back
+}
+
+/// `x` as `n·ln 2 + r`: a sum that holds `n`, and `r`.
+#[inline(always)]
+fn reduce<A: Arith, T: Real>(x: T) -> (T, T) {
+    let sum = x.fma::<A>(T::of(std::f64::consts::LOG2_E), T::ROUND);
+    let n = sum - T::ROUND;
+    let r = n.fma::<A>(-T::LN2[0], x);
+    (sum, n.fma::<A>(-T::LN2[1], r))
 }
 
 #[inline(always)]
-fn tail64<A: Arith>(r: f64) -> f64 {
-    let mut p = C64[0];
-    for c in &C64[1..] {
-        p = A::fma64(p, r, *c);
-    }
-    p
-}
-
-/// `exp(x)` within 1 ULP where FMA exists, within 2 without.
-#[inline(always)]
-pub fn exp_f32<A: Arith>(x: f32) -> f32 {
-    const ROUND: f32 = 12_582_912.0; // 1.5 · 2^23
-    const LN2_HI: f32 = 0.693_359_375; // 355/512: products with |n| < 2^15 are exact
-    const LN2_LO: f32 = -2.121_944_4e-4;
+fn exp_or_half<A: Arith, T: Tables>(x: T, half: bool) -> T {
+    let [low, zero, full, halved] = T::EXP_RANGE;
+    let infinite = if half { halved } else { full };
     // Beyond these the result is 0 or infinity whatever the argument; the comparisons let NaN pass.
-    let x = if x > 89.0 { 89.0 } else { x };
-    let x = if x < -104.0 { -104.0 } else { x };
-    let t = A::fma32(x, std::f32::consts::LOG2_E, ROUND);
-    let n = t - ROUND;
-    let r = A::fma32(n, -LN2_HI, x);
-    let r = A::fma32(n, -LN2_LO, r);
-    let p = A::fma32(tail32::<A>(r), r * r, r) + 1.0;
-    let n = (t.to_bits() as i32).wrapping_sub(ROUND.to_bits() as i32);
-    let half = n >> 1;
-    let pow2 = |k: i32| f32::from_bits(((k.wrapping_add(127)) as u32) << 23);
-    p * pow2(half) * pow2(n.wrapping_sub(half))
+    let x = if x > infinite { infinite } else { x };
+    let x = if x < zero { zero } else { x };
+    let (sum, r) = reduce::<A, T>(x);
+    let one = T::of(1.0);
+    let e = polynomial::<A, T>(r, T::EXP).fma::<A>(r, one).fma::<A>(r, one);
+    scale(e, sum, x < low, half)
 }
 
 /// `exp(x)` within 1 ULP where FMA exists, within 2 without.
 #[inline(always)]
-pub fn exp_f64<A: Arith>(x: f64) -> f64 {
-    const ROUND: f64 = 6_755_399_441_055_744.0; // 1.5 · 2^52
-    const LN2_HI: f64 = 0.693_147_180_369_123_8; // 32 significant bits: products with |n| < 2^20 are exact
-    const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
-    let x = if x > 710.0 { 710.0 } else { x };
-    let x = if x < -746.0 { -746.0 } else { x };
-    let t = A::fma64(x, std::f64::consts::LOG2_E, ROUND);
-    let n = t - ROUND;
-    let r = A::fma64(n, -LN2_HI, x);
-    let r = A::fma64(n, -LN2_LO, r);
-    let p = A::fma64(tail64::<A>(r), r * r, r) + 1.0;
-    let n = (t.to_bits() as i64).wrapping_sub(ROUND.to_bits() as i64);
-    let half = n >> 1;
-    let pow2 = |k: i64| f64::from_bits(((k.wrapping_add(1023)) as u64) << 52);
-    p * pow2(half) * pow2(n.wrapping_sub(half))
+pub fn exp<A: Arith, T: Tables>(x: T) -> T {
+    exp_or_half::<A, T>(x, false)
+}
+
+/// `exp(x) / 2`, which is finite where the hyperbolic functions are.
+#[inline(always)]
+pub(super) fn half_exp<A: Arith, T: Tables>(x: T) -> T {
+    exp_or_half::<A, T>(x, true)
+}
+
+/// `2^x` within 1 ULP where FMA exists, within 2 without.
+#[inline(always)]
+pub fn exp2<A: Arith, T: Tables>(x: T) -> T {
+    let per_bit = T::of(std::f64::consts::LOG2_E);
+    let [low, zero, infinite, _] = T::EXP_RANGE.map(|limit| limit * per_bit);
+    let x = if x > infinite { infinite } else { x };
+    let x = if x < zero { zero } else { x };
+    let sum = x + T::ROUND;
+    let r = x - (sum - T::ROUND);
+    let e = polynomial::<A, T>(r, T::EXP2).fma::<A>(r, T::of(1.0));
+    scale(e, sum, x < low, false)
+}
+
+/// `exp(x) − 1` for `x` above −40; see [`expm1`].
+#[inline(always)]
+fn expm1_above<A: Arith, T: Tables>(x: T) -> T {
+    let (sum, r) = reduce::<A, T>(x);
+    let q = polynomial::<A, T>(r, T::EXP).fma::<A>(r * r, r);
+    // 2^n·q + (2^n − 1), halved so that 2^n is a number.
+    let s = T::power_of_two(sum, -1);
+    let half = q.fma::<A>(s, s - T::of(0.5));
+    half + half
+}
+
+/// `exp(x) − 1` within 2 ULP.
+#[inline(always)]
+pub fn expm1<A: Arith, T: Tables>(x: T) -> T {
+    let infinite = T::EXP_RANGE[2];
+    let a = if x > infinite { infinite } else { x };
+    let a = if a < T::of(-40.0) { T::of(-40.0) } else { a };
+    // The sign is copied for the sake of −0.
+    expm1_above::<A, T>(a).copysign(x)
 }
 
 #[cfg(test)]
@@ -99,25 +96,66 @@ mod tests {
 
     #[test]
     fn f32_error_is_within_2_ulp() {
-        check32("exp", -103.9..88.7, exp_f32::<Fused>, f64::exp, 1.0);
-        check32("exp", -103.9..88.7, exp_f32::<Unfused>, f64::exp, 2.0);
+        check32("exp", -103.9..88.7, exp::<Fused, f32>, f64::exp, 1.0);
+        check32("exp", -103.9..88.7, exp::<Unfused, f32>, f64::exp, 2.0);
     }
 
     #[test]
     fn f64_error_is_within_2_ulp() {
-        check64("exp", -745.0..709.7, exp_f64::<Fused>, f64::exp, 2.0);
-        check64("exp", -745.0..709.7, exp_f64::<Unfused>, f64::exp, 2.0);
+        check64("exp", -745.0..709.7, exp::<Fused, f64>, f64::exp, 2.0);
+        check64("exp", -745.0..709.7, exp::<Unfused, f64>, f64::exp, 2.0);
     }
 
     #[test]
     fn special_values() {
-        assert_eq!(exp_f32::<Fused>(0.0), 1.0);
-        assert_eq!(exp_f32::<Fused>(f32::INFINITY), f32::INFINITY);
-        assert_eq!(exp_f32::<Fused>(f32::NEG_INFINITY), 0.0);
-        assert!(exp_f32::<Fused>(f32::NAN).is_nan());
-        assert_eq!(exp_f64::<Fused>(f64::INFINITY), f64::INFINITY);
-        assert_eq!(exp_f64::<Fused>(f64::NEG_INFINITY), 0.0);
-        assert!(exp_f64::<Fused>(f64::NAN).is_nan());
-        assert_eq!(exp_f32::<Unfused>(88.8), f32::INFINITY);
+        assert_eq!(exp::<Fused, f32>(0.0), 1.0);
+        assert_eq!(exp::<Fused, f32>(f32::INFINITY), f32::INFINITY);
+        assert_eq!(exp::<Fused, f32>(f32::NEG_INFINITY), 0.0);
+        assert!(exp::<Fused, f32>(f32::NAN).is_nan());
+        assert_eq!(exp::<Fused, f64>(f64::INFINITY), f64::INFINITY);
+        assert_eq!(exp::<Fused, f64>(f64::NEG_INFINITY), 0.0);
+        assert!(exp::<Fused, f64>(f64::NAN).is_nan());
+        assert_eq!(exp::<Unfused, f32>(88.8), f32::INFINITY);
+    }
+
+    #[test]
+    fn exp2_and_expm1_are_within_2_ulp() {
+        check32("exp2", -149.0..127.9, exp2::<Fused, f32>, f64::exp2, 1.0);
+        check32("exp2", -149.0..127.9, exp2::<Unfused, f32>, f64::exp2, 2.0);
+        check64("exp2", -1070.0..1023.9, exp2::<Fused, f64>, f64::exp2, 2.0);
+        check32("expm1", -20.0..88.7, expm1::<Fused, f32>, f64::exp_m1, 2.0);
+        check32("expm1", -1.1..1.1, expm1::<Unfused, f32>, f64::exp_m1, 2.0);
+        check64("expm1", -40.0..709.7, expm1::<Fused, f64>, f64::exp_m1, 2.0);
+        check64("expm1", -1.1..1.1, expm1::<Unfused, f64>, f64::exp_m1, 2.0);
+    }
+
+    #[test]
+    fn what_is_too_large_is_infinite() {
+        for x in [88.73f32, 88.9, 89.0, 89.4, 90.0, 128.0, 1e10, f32::MAX, f32::INFINITY] {
+            assert_eq!(exp::<Fused, f32>(x), f32::INFINITY, "{x}");
+            assert_eq!(expm1::<Fused, f32>(x), f32::INFINITY, "{x}");
+            assert_eq!(exp2::<Unfused, f32>(x + 40.0), f32::INFINITY, "{x}");
+            assert_eq!(half_exp::<Fused, f32>(x + 0.8), f32::INFINITY, "{x}");
+        }
+        for x in [709.8f64, 710.0, 710.6, 711.0, 1e300, f64::INFINITY] {
+            assert_eq!(exp::<Fused, f64>(x), f64::INFINITY, "{x}");
+            assert_eq!(expm1::<Fused, f64>(x), f64::INFINITY, "{x}");
+            assert_eq!(exp2::<Unfused, f64>(x + 320.0), f64::INFINITY, "{x}");
+            assert_eq!(half_exp::<Fused, f64>(x + 0.8), f64::INFINITY, "{x}");
+        }
+    }
+
+    #[test]
+    fn exp2_and_expm1_of_special_values() {
+        for n in -149..=127 {
+            assert_eq!(exp2::<Fused, f32>(n as f32), 2f64.powi(n) as f32);
+        }
+        assert_eq!(exp2::<Fused, f32>(128.0), f32::INFINITY);
+        assert_eq!(exp2::<Fused, f64>(f64::NEG_INFINITY), 0.0);
+        assert_eq!(expm1::<Fused, f32>(-0.0).to_bits(), (-0f32).to_bits());
+        assert_eq!(expm1::<Fused, f64>(f64::NEG_INFINITY), -1.0);
+        assert_eq!(expm1::<Fused, f64>(f64::INFINITY), f64::INFINITY);
+        assert!(expm1::<Fused, f64>(f64::NAN).is_nan());
+        assert_eq!(expm1::<Fused, f64>(1e-300), 1e-300);
     }
 }

@@ -340,7 +340,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::linalg::linear(input, weight, bias)
     })?;
     registrar.implement("linear.out", &handles::LINEAR_OUT, EXPLICIT, |_, (input, weight, bias, out)| {
-        structured::write_out("linear", out, &composite::linalg::linear(input, weight, bias)?)
+        structured::write_exact("linear", out, &composite::linalg::linear(input, weight, bias)?)
     })?;
     Ok(())
 }

@@ -18,6 +18,7 @@ mod random;
 mod reduce;
 mod shape;
 mod sort;
+mod special;
 
 /// Defines every schema, then registers every kernel.
 pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
@@ -34,6 +35,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     registrar.define(reduce::SCHEMAS)?;
     registrar.define(shape::SCHEMAS)?;
     registrar.define(sort::SCHEMAS)?;
+    registrar.define(special::SCHEMAS)?;
     conv::register(registrar)?;
     factory::register(registrar)?;
     foreach::register(registrar)?;
@@ -47,6 +49,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     reduce::register(registrar)?;
     shape::register(registrar)?;
     sort::register(registrar)?;
+    special::register(registrar)?;
     Ok(())
 }
 
@@ -66,5 +69,6 @@ pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     reduce::missing_kernels(key, &mut missing);
     shape::missing_kernels(key, &mut missing);
     sort::missing_kernels(key, &mut missing);
+    special::missing_kernels(key, &mut missing);
     missing
 }

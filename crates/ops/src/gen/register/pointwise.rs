@@ -10,8 +10,10 @@ use crate::composite;
 use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
+use crate::operands;
 use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -34,12 +36,16 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::expm1(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::expm1_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::special_expm1(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::special_expm1.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::log(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::log_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::log.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::log1p(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::log1p_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::special_log1p(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::special_log1p.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::sqrt(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::sqrt_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::sqrt.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -58,6 +64,8 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::sigmoid(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::sigmoid_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::special_expit(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::special_expit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::relu(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::relu_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::reciprocal(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
@@ -75,6 +83,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::trunc(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::trunc_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::trunc.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::fix(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::fix_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::fix.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::round(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::round_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::round.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -99,6 +110,85 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::isnan(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::isinf(Tensor self) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::isfinite(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::exp2(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::exp2_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::special_exp2(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::special_exp2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log2(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::log2_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::log2.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log10(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::log10_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::log10.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::tan(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::tan_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::tan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::asin(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::asin_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::asin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arcsin(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arcsin_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arcsin.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::acos(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::acos_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::acos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arccos(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arccos_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arccos.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::atan(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::atan_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::atan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arctan(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arctan_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arctan.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::sinh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::sinh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::sinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::cosh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::cosh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::cosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::asinh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::asinh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::asinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arcsinh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arcsinh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arcsinh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::acosh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::acosh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::acosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arccosh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arccosh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arccosh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::atanh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::atanh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::atanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::arctanh(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::arctanh_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arctanh.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::frac(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::frac_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::frac.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::angle(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::angle.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::signbit(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::signbit.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::isposinf(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::isposinf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::isneginf(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::isneginf.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::isreal(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::rad2deg(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::rad2deg_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::rad2deg.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::deg2rad(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::deg2rad_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::deg2rad.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::nan_to_num_(Tensor(a!) self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::nan_to_num.out(Tensor self, float? nan=None, float? posinf=None, float? neginf=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", &["pointwise", "pt2_compliant_tag"]),
+("aten::frexp.Tensor_out(Tensor self, *, Tensor(a!) mantissa, Tensor(b!) exponent) -> (Tensor(a!) mantissa, Tensor(b!) exponent)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::add_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -178,6 +268,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::atan2(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::atan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::atan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["core", "out", "pointwise", "pt2_compliant_tag"]),
+("aten::arctan2(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::arctan2_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::arctan2.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["core", "out", "pointwise", "pt2_compliant_tag"]),
 ("aten::hypot(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
 ("aten::hypot_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::hypot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -191,6 +284,37 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::copysign.Scalar(Tensor self, Scalar other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
 ("aten::copysign_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
 ("aten::copysign.Scalar_out(Tensor self, Scalar other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::fmax(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::fmax.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::fmin(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::fmin.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::heaviside(Tensor self, Tensor values) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::heaviside_(Tensor(a!) self, Tensor values) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::heaviside.out(Tensor self, Tensor values, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::nextafter(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::nextafter_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::nextafter.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::gcd(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::gcd_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::gcd.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::lcm(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::lcm_(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::lcm.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::ldexp_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::ldexp.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Tensor_Tensor_out(Tensor self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Scalar(Scalar self, Tensor exponent) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Scalar_out(Scalar self, Tensor exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::float_power.Tensor_Scalar_out(Tensor self, Scalar exponent, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::complex(Tensor real, Tensor imag) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::complex.out(Tensor real, Tensor imag, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::polar(Tensor abs, Tensor angle) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::polar.out(Tensor abs, Tensor angle, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::bitwise_and_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::bitwise_and.Tensor_out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -297,9 +421,15 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::clip_.Tensor(Tensor(a!) self, Tensor? min=None, Tensor? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clip.Tensor_out(Tensor self, Tensor? min=None, Tensor? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", &["core", "pointwise", "pt2_compliant_tag"]),
+("aten::clip_(Tensor(a!) self, Scalar? min=None, Scalar? max=None) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::clip.out(Tensor self, Scalar? min=None, Scalar? max=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp_min(Tensor self, Scalar min) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
 ("aten::clamp_min_(Tensor(a!) self, Scalar min) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
 ("aten::clamp_min.out(Tensor self, Scalar min, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
@@ -326,6 +456,78 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::sigmoid_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
 ("aten::tanh_backward(Tensor grad_output, Tensor output) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
 ("aten::tanh_backward.grad_input(Tensor grad_output, Tensor output, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::elu_(Tensor(a!) self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::elu.out(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::elu_backward.grad_input(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::selu(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::selu_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::celu(Tensor self, Scalar alpha=1.0) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::celu_(Tensor(a!) self, Scalar alpha=1.0) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::relu6(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::relu6_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardtanh_(Tensor(a!) self, Scalar min_val=-1, Scalar max_val=1) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::hardtanh.out(Tensor self, Scalar min_val=-1, Scalar max_val=1, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardtanh_backward.grad_input(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardsigmoid(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardsigmoid_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::hardsigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardsigmoid_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardswish(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardswish_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::hardswish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::hardshrink_backward.grad_input(Tensor grad_out, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::softshrink.out(Tensor self, Scalar lambd=0.5, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::softshrink_backward.grad_input(Tensor grad_output, Tensor self, Scalar lambd, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::softplus.out(Tensor self, Scalar beta=1, Scalar threshold=20, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::softplus_backward.grad_input(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::gelu(Tensor self, *, str approximate='none') -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::gelu_(Tensor(a!) self, *, str approximate='none') -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::gelu.out(Tensor self, *, str approximate='none', Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::gelu_backward.grad_input(Tensor grad_output, Tensor self, *, str approximate='none', Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::silu(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::silu_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::silu.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::silu_backward(Tensor grad_output, Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::silu_backward.grad_input(Tensor grad_output, Tensor self, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::mish(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::mish_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::mish.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::mish_backward(Tensor grad_output, Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::leaky_relu_(Tensor(a!) self, Scalar negative_slope=0.01) -> Tensor(a!)", &["inplace", "pointwise", "pt2_compliant_tag"]),
+("aten::leaky_relu.out(Tensor self, Scalar negative_slope=0.01, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::leaky_relu_backward.grad_input(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log_sigmoid(Tensor self) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::log_sigmoid.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::log_sigmoid_backward.grad_input(Tensor grad_output, Tensor self, Tensor buffer, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)", &["pointwise", "pt2_compliant_tag"]),
+("aten::prelu(Tensor self, Tensor weight) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::_prelu_kernel(Tensor self, Tensor weight) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)", &["pointwise", "pt2_compliant_tag"]),
+("aten::glu(Tensor self, int dim=-1) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::glu.out(Tensor self, int dim=-1, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::glu_backward.grad_input(Tensor grad_output, Tensor self, int dim, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pointwise", "pt2_compliant_tag"]),
+("aten::rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", &["nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None) -> Tensor", &["nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
 ("aten::fill.Scalar(Tensor self, Scalar value) -> Tensor", &["core", "pt2_compliant_tag"]),
 ("aten::fill.Tensor(Tensor self, Tensor value) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::fill_.Scalar(Tensor(a!) self, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
@@ -360,6 +562,29 @@ static LOGICAL_NOT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("logical_not_kernel");
 static CONJ_PHYSICAL_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("conj_physical_kernel");
+static EXP2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("exp2_kernel");
+static LOG2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("log2_kernel");
+static LOG10_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("log10_kernel");
+static TAN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("tan_kernel");
+static ASIN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("asin_kernel");
+static ACOS_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("acos_kernel");
+static ATAN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("atan_kernel");
+static SINH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("sinh_kernel");
+static COSH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("cosh_kernel");
+static ASINH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("asinh_kernel");
+static ACOSH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("acosh_kernel");
+static ATANH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("atanh_kernel");
+static FRAC_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("frac_kernel");
+static ANGLE_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("angle_kernel");
+static SIGNBIT_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("signbit_kernel");
+static ISPOSINF_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("isposinf_kernel");
+static ISNEGINF_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("isneginf_kernel");
+static NAN_TO_NUM_KERNEL: DispatchStub<
+    fn(&TensorIterator, Option<f64>, Option<f64>, Option<f64>) -> Result<()>,
+> = DispatchStub::new("nan_to_num_kernel");
+static FREXP_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> = DispatchStub::new("frexp_kernel");
 static ADD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> = DispatchStub::new("add_kernel");
 static SUB_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> = DispatchStub::new("sub_kernel");
 static MUL_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("mul_kernel");
@@ -386,6 +611,16 @@ static LOGADDEXP2_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("logaddexp2_kernel");
 static COPYSIGN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("copysign_kernel");
+static FMAX_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("fmax_kernel");
+static FMIN_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("fmin_kernel");
+static HEAVISIDE_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("heaviside_kernel");
+static NEXTAFTER_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("nextafter_kernel");
+static GCD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("gcd_kernel");
+static LCM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("lcm_kernel");
+static COMPLEX_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("complex_kernel");
+static POLAR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("polar_kernel");
 static BITWISE_AND_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("bitwise_and_kernel");
 static BITWISE_OR_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
@@ -427,6 +662,53 @@ static SIGMOID_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> 
     DispatchStub::new("sigmoid_backward_kernel");
 static TANH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
     DispatchStub::new("tanh_backward_kernel");
+static ELU_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar, &Scalar) -> Result<()>> =
+    DispatchStub::new("elu_kernel");
+static ELU_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar, &Scalar, bool) -> Result<()>> =
+    DispatchStub::new("elu_backward_kernel");
+static HARDTANH_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar) -> Result<()>> =
+    DispatchStub::new("hardtanh_kernel");
+static HARDTANH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar) -> Result<()>> =
+    DispatchStub::new("hardtanh_backward_kernel");
+static HARDSIGMOID_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("hardsigmoid_kernel");
+static HARDSIGMOID_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("hardsigmoid_backward_kernel");
+static HARDSWISH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("hardswish_kernel");
+static HARDSWISH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("hardswish_backward_kernel");
+static HARDSHRINK_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
+    DispatchStub::new("hardshrink_kernel");
+static HARDSHRINK_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
+    DispatchStub::new("hardshrink_backward_kernel");
+static SOFTSHRINK_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
+    DispatchStub::new("softshrink_kernel");
+static SOFTSHRINK_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
+    DispatchStub::new("softshrink_backward_kernel");
+static SOFTPLUS_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar) -> Result<()>> =
+    DispatchStub::new("softplus_kernel");
+static SOFTPLUS_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, &Scalar) -> Result<()>> =
+    DispatchStub::new("softplus_backward_kernel");
+static GELU_KERNEL: DispatchStub<fn(&TensorIterator, &str) -> Result<()>> = DispatchStub::new("gelu_kernel");
+static GELU_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &str) -> Result<()>> =
+    DispatchStub::new("gelu_backward_kernel");
+static SILU_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("silu_kernel");
+static SILU_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("silu_backward_kernel");
+static MISH_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("mish_kernel");
+static MISH_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("mish_backward_kernel");
+static LEAKY_RELU_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
+    DispatchStub::new("leaky_relu_kernel");
+static LEAKY_RELU_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar, bool) -> Result<()>> =
+    DispatchStub::new("leaky_relu_backward_kernel");
+static LOG_SIGMOID_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("log_sigmoid_kernel");
+static LOG_SIGMOID_BACKWARD_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("log_sigmoid_backward_kernel");
+static _PRELU_KERNEL_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> =
+    DispatchStub::new("_prelu_kernel_kernel");
 static FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
     DispatchStub::new("fill_kernel");
 
@@ -610,6 +892,166 @@ fn conj_physical_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_
     let plan = meta::presets::unary_op(outs, "conj_physical", self_)?;
     if let Some(key) = structured::kernel_key(keyset) {
         CONJ_PHYSICAL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("conj_physical"))?;
+    }
+    outs.finish()
+}
+
+fn exp2_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "exp2", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        EXP2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("exp2"))?;
+    }
+    outs.finish()
+}
+
+fn log2_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "log2", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG2_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log2"))?;
+    }
+    outs.finish()
+}
+
+fn log10_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "log10", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG10_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log10"))?;
+    }
+    outs.finish()
+}
+
+fn tan_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "tan", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        TAN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("tan"))?;
+    }
+    outs.finish()
+}
+
+fn asin_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "asin", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ASIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("asin"))?;
+    }
+    outs.finish()
+}
+
+fn acos_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "acos", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ACOS_KERNEL.get(key)?(&plan).map_err(structured::in_operator("acos"))?;
+    }
+    outs.finish()
+}
+
+fn atan_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "atan", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ATAN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("atan"))?;
+    }
+    outs.finish()
+}
+
+fn sinh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "sinh", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SINH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("sinh"))?;
+    }
+    outs.finish()
+}
+
+fn cosh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "cosh", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        COSH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("cosh"))?;
+    }
+    outs.finish()
+}
+
+fn asinh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "asinh", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ASINH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("asinh"))?;
+    }
+    outs.finish()
+}
+
+fn acosh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "acosh", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ACOSH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("acosh"))?;
+    }
+    outs.finish()
+}
+
+fn atanh_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_float_op(outs, "atanh", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ATANH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("atanh"))?;
+    }
+    outs.finish()
+}
+
+fn frac_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::pointwise::frac_meta(outs, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FRAC_KERNEL.get(key)?(&plan).map_err(structured::in_operator("frac"))?;
+    }
+    outs.finish()
+}
+
+fn angle_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::pointwise::angle_meta(outs, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ANGLE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("angle"))?;
+    }
+    outs.finish()
+}
+
+fn signbit_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::pointwise::signbit_meta(outs, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SIGNBIT_KERNEL.get(key)?(&plan).map_err(structured::in_operator("signbit"))?;
+    }
+    outs.finish()
+}
+
+fn isposinf_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::pointwise::isposinf_meta(outs, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ISPOSINF_KERNEL.get(key)?(&plan).map_err(structured::in_operator("isposinf"))?;
+    }
+    outs.finish()
+}
+
+fn isneginf_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::pointwise::isneginf_meta(outs, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ISNEGINF_KERNEL.get(key)?(&plan).map_err(structured::in_operator("isneginf"))?;
+    }
+    outs.finish()
+}
+
+fn nan_to_num_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    nan: Option<f64>,
+    posinf: Option<f64>,
+    neginf: Option<f64>,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "nan_to_num", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NAN_TO_NUM_KERNEL.get(key)?(&plan, nan, posinf, neginf)
+            .map_err(structured::in_operator("nan_to_num"))?;
+    }
+    outs.finish()
+}
+
+fn frexp_tensor_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    with_sizes!([outs, self_] meta::pointwise::frexp_meta(outs, self_))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "frexp", &[("self", &self_)])? {
+        FREXP_KERNEL.get(key)?(self_, &outs.outputs()?).map_err(structured::in_operator("frexp"))?;
     }
     outs.finish()
 }
@@ -834,6 +1276,110 @@ fn copysign_tensor_run(
     let plan = meta::presets::binary_float_op(outs, "copysign", self_, other)?;
     if let Some(key) = structured::kernel_key(keyset) {
         COPYSIGN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("copysign"))?;
+    }
+    outs.finish()
+}
+
+fn fmax_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::fmax_meta(outs, self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FMAX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("fmax"))?;
+    }
+    outs.finish()
+}
+
+fn fmin_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::fmin_meta(outs, self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        FMIN_KERNEL.get(key)?(&plan).map_err(structured::in_operator("fmin"))?;
+    }
+    outs.finish()
+}
+
+fn heaviside_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    values: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::heaviside_meta(outs, self_, values)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HEAVISIDE_KERNEL.get(key)?(&plan).map_err(structured::in_operator("heaviside"))?;
+    }
+    outs.finish()
+}
+
+fn nextafter_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "nextafter", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        NEXTAFTER_KERNEL.get(key)?(&plan).map_err(structured::in_operator("nextafter"))?;
+    }
+    outs.finish()
+}
+
+fn gcd_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "gcd", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GCD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("gcd"))?;
+    }
+    outs.finish()
+}
+
+fn lcm_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    other: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "lcm", self_, other)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LCM_KERNEL.get(key)?(&plan).map_err(structured::in_operator("lcm"))?;
+    }
+    outs.finish()
+}
+
+fn complex_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    real: &Tensor,
+    imag: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::complex_meta(outs, real, imag)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        COMPLEX_KERNEL.get(key)?(&plan).map_err(structured::in_operator("complex"))?;
+    }
+    outs.finish()
+}
+
+fn polar_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    abs: &Tensor,
+    angle: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::polar_meta(outs, abs, angle)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        POLAR_KERNEL.get(key)?(&plan).map_err(structured::in_operator("polar"))?;
     }
     outs.finish()
 }
@@ -1162,6 +1708,333 @@ fn tanh_backward_run(
     outs.finish()
 }
 
+fn elu_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    alpha: &Scalar,
+    scale: &Scalar,
+    input_scale: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "elu", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ELU_KERNEL.get(key)?(&plan, alpha, scale, input_scale).map_err(structured::in_operator("elu"))?;
+    }
+    outs.finish()
+}
+
+fn elu_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    alpha: &Scalar,
+    scale: &Scalar,
+    input_scale: &Scalar,
+    is_result: bool,
+    self_or_result: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "elu_backward", grad_output, self_or_result)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        ELU_BACKWARD_KERNEL.get(key)?(&plan, alpha, scale, input_scale, is_result)
+            .map_err(structured::in_operator("elu_backward"))?;
+    }
+    outs.finish()
+}
+
+fn hardtanh_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    min_val: &Scalar,
+    max_val: &Scalar,
+) -> Result<()> {
+    let plan = meta::pointwise::hardtanh_meta(outs, self_, min_val, max_val)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDTANH_KERNEL.get(key)?(&plan, min_val, max_val).map_err(structured::in_operator("hardtanh"))?;
+    }
+    outs.finish()
+}
+
+fn hardtanh_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    min_val: &Scalar,
+    max_val: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hardtanh_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDTANH_BACKWARD_KERNEL.get(key)?(&plan, min_val, max_val)
+            .map_err(structured::in_operator("hardtanh_backward"))?;
+    }
+    outs.finish()
+}
+
+fn hardsigmoid_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "hardsigmoid", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSIGMOID_KERNEL.get(key)?(&plan).map_err(structured::in_operator("hardsigmoid"))?;
+    }
+    outs.finish()
+}
+
+fn hardsigmoid_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hardsigmoid_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSIGMOID_BACKWARD_KERNEL.get(key)?(&plan)
+            .map_err(structured::in_operator("hardsigmoid_backward"))?;
+    }
+    outs.finish()
+}
+
+fn hardswish_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "hardswish", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSWISH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("hardswish"))?;
+    }
+    outs.finish()
+}
+
+fn hardswish_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hardswish_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSWISH_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("hardswish_backward"))?;
+    }
+    outs.finish()
+}
+
+fn hardshrink_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    lambd: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "hardshrink", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSHRINK_KERNEL.get(key)?(&plan, lambd).map_err(structured::in_operator("hardshrink"))?;
+    }
+    outs.finish()
+}
+
+fn hardshrink_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_out: &Tensor,
+    self_: &Tensor,
+    lambd: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "hardshrink_backward", grad_out, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        HARDSHRINK_BACKWARD_KERNEL.get(key)?(&plan, lambd)
+            .map_err(structured::in_operator("hardshrink_backward"))?;
+    }
+    outs.finish()
+}
+
+fn softshrink_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    lambd: &Scalar,
+) -> Result<()> {
+    let plan = meta::pointwise::softshrink_meta(outs, self_, lambd)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SOFTSHRINK_KERNEL.get(key)?(&plan, lambd).map_err(structured::in_operator("softshrink"))?;
+    }
+    outs.finish()
+}
+
+fn softshrink_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    lambd: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "softshrink_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SOFTSHRINK_BACKWARD_KERNEL.get(key)?(&plan, lambd)
+            .map_err(structured::in_operator("softshrink_backward"))?;
+    }
+    outs.finish()
+}
+
+fn softplus_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    beta: &Scalar,
+    threshold: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "softplus", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SOFTPLUS_KERNEL.get(key)?(&plan, beta, threshold).map_err(structured::in_operator("softplus"))?;
+    }
+    outs.finish()
+}
+
+fn softplus_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    beta: &Scalar,
+    threshold: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "softplus_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SOFTPLUS_BACKWARD_KERNEL.get(key)?(&plan, beta, threshold)
+            .map_err(structured::in_operator("softplus_backward"))?;
+    }
+    outs.finish()
+}
+
+fn gelu_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    approximate: &str,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "gelu", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GELU_KERNEL.get(key)?(&plan, approximate).map_err(structured::in_operator("gelu"))?;
+    }
+    outs.finish()
+}
+
+fn gelu_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    approximate: &str,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "gelu_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GELU_BACKWARD_KERNEL.get(key)?(&plan, approximate)
+            .map_err(structured::in_operator("gelu_backward"))?;
+    }
+    outs.finish()
+}
+
+fn silu_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "silu", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SILU_KERNEL.get(key)?(&plan).map_err(structured::in_operator("silu"))?;
+    }
+    outs.finish()
+}
+
+fn silu_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "silu_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        SILU_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("silu_backward"))?;
+    }
+    outs.finish()
+}
+
+fn mish_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "mish", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MISH_KERNEL.get(key)?(&plan).map_err(structured::in_operator("mish"))?;
+    }
+    outs.finish()
+}
+
+fn mish_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "mish_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        MISH_BACKWARD_KERNEL.get(key)?(&plan).map_err(structured::in_operator("mish_backward"))?;
+    }
+    outs.finish()
+}
+
+fn leaky_relu_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    negative_slope: &Scalar,
+) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "leaky_relu", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LEAKY_RELU_KERNEL.get(key)?(&plan, negative_slope).map_err(structured::in_operator("leaky_relu"))?;
+    }
+    outs.finish()
+}
+
+fn leaky_relu_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    negative_slope: &Scalar,
+    self_is_result: bool,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "leaky_relu_backward", grad_output, self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LEAKY_RELU_BACKWARD_KERNEL.get(key)?(&plan, negative_slope, self_is_result)
+            .map_err(structured::in_operator("leaky_relu_backward"))?;
+    }
+    outs.finish()
+}
+
+fn log_sigmoid_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    let plan = meta::presets::unary_op(outs, "log_sigmoid", self_)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG_SIGMOID_KERNEL.get(key)?(&plan).map_err(structured::in_operator("log_sigmoid"))?;
+    }
+    outs.finish()
+}
+
+fn log_sigmoid_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    buffer: &Tensor,
+) -> Result<()> {
+    let plan = meta::pointwise::log_sigmoid_backward_meta(outs, grad_output, self_, buffer)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG_SIGMOID_BACKWARD_KERNEL.get(key)?(&plan)
+            .map_err(structured::in_operator("log_sigmoid_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _prelu_kernel_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    weight: &Tensor,
+) -> Result<()> {
+    let plan = meta::presets::binary_op(outs, "_prelu_kernel", self_, weight)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        _PRELU_KERNEL_KERNEL.get(key)?(&plan).map_err(structured::in_operator("_prelu_kernel"))?;
+    }
+    outs.finish()
+}
+
 fn fill__scalar_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -1177,11 +2050,19 @@ fn fill__scalar_run(
 
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("_prelu_kernel_kernel").missing(key, &_PRELU_KERNEL_KERNEL));
     missing.extend(Serves::dense("abs_kernel").missing(key, &ABS_KERNEL));
+    missing.extend(Serves::dense("acos_kernel").missing(key, &ACOS_KERNEL));
+    missing.extend(Serves::dense("acosh_kernel").missing(key, &ACOSH_KERNEL));
     missing.extend(Serves::dense("add_kernel").missing(key, &ADD_KERNEL));
     missing.extend(Serves::dense("addcdiv_kernel").missing(key, &ADDCDIV_KERNEL));
     missing.extend(Serves::dense("addcmul_kernel").missing(key, &ADDCMUL_KERNEL));
+    missing.extend(Serves::dense("angle_kernel").missing(key, &ANGLE_KERNEL));
+    missing.extend(Serves::dense("asin_kernel").missing(key, &ASIN_KERNEL));
+    missing.extend(Serves::dense("asinh_kernel").missing(key, &ASINH_KERNEL));
     missing.extend(Serves::dense("atan2_kernel").missing(key, &ATAN2_KERNEL));
+    missing.extend(Serves::dense("atan_kernel").missing(key, &ATAN_KERNEL));
+    missing.extend(Serves::dense("atanh_kernel").missing(key, &ATANH_KERNEL));
     missing.extend(Serves::dense("bitwise_and_kernel").missing(key, &BITWISE_AND_KERNEL));
     missing.extend(Serves::dense("bitwise_left_shift_kernel").missing(key, &BITWISE_LEFT_SHIFT_KERNEL));
     missing.extend(Serves::dense("bitwise_not_kernel").missing(key, &BITWISE_NOT_KERNEL));
@@ -1190,26 +2071,56 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("bitwise_xor_kernel").missing(key, &BITWISE_XOR_KERNEL));
     missing.extend(Serves::dense("ceil_kernel").missing(key, &CEIL_KERNEL));
     missing.extend(Serves::dense("clamp_kernel").missing(key, &CLAMP_KERNEL));
+    missing.extend(Serves::dense("complex_kernel").missing(key, &COMPLEX_KERNEL));
     missing.extend(Serves::dense("conj_physical_kernel").missing(key, &CONJ_PHYSICAL_KERNEL));
     missing.extend(Serves::dense("copysign_kernel").missing(key, &COPYSIGN_KERNEL));
     missing.extend(Serves::dense("cos_kernel").missing(key, &COS_KERNEL));
+    missing.extend(Serves::dense("cosh_kernel").missing(key, &COSH_KERNEL));
     missing.extend(Serves::dense("div_floor_kernel").missing(key, &DIV_FLOOR_KERNEL));
     missing.extend(Serves::dense("div_mode_kernel").missing(key, &DIV_MODE_KERNEL));
     missing.extend(Serves::dense("div_true_kernel").missing(key, &DIV_TRUE_KERNEL));
+    missing.extend(Serves::dense("elu_backward_kernel").missing(key, &ELU_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("elu_kernel").missing(key, &ELU_KERNEL));
     missing.extend(Serves::dense("eq_kernel").missing(key, &EQ_KERNEL));
+    missing.extend(Serves::dense("exp2_kernel").missing(key, &EXP2_KERNEL));
     missing.extend(Serves::dense("exp_kernel").missing(key, &EXP_KERNEL));
     missing.extend(Serves::dense("expm1_kernel").missing(key, &EXPM1_KERNEL));
     missing.extend(Serves::dense("fill_kernel").missing(key, &FILL_KERNEL));
     missing.extend(Serves::dense("floor_kernel").missing(key, &FLOOR_KERNEL));
+    missing.extend(Serves::dense("fmax_kernel").missing(key, &FMAX_KERNEL));
+    missing.extend(Serves::dense("fmin_kernel").missing(key, &FMIN_KERNEL));
     missing.extend(Serves::dense("fmod_kernel").missing(key, &FMOD_KERNEL));
+    missing.extend(Serves::dense("frac_kernel").missing(key, &FRAC_KERNEL));
+    missing.extend(Serves::dense("frexp_kernel").missing(key, &FREXP_KERNEL));
+    missing.extend(Serves::dense("gcd_kernel").missing(key, &GCD_KERNEL));
     missing.extend(Serves::dense("ge_kernel").missing(key, &GE_KERNEL));
+    missing.extend(Serves::dense("gelu_backward_kernel").missing(key, &GELU_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("gelu_kernel").missing(key, &GELU_KERNEL));
     missing.extend(Serves::dense("gt_kernel").missing(key, &GT_KERNEL));
+    missing.extend(Serves::dense("hardshrink_backward_kernel").missing(key, &HARDSHRINK_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("hardshrink_kernel").missing(key, &HARDSHRINK_KERNEL));
+    missing.extend(Serves::dense("hardsigmoid_backward_kernel").missing(key, &HARDSIGMOID_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("hardsigmoid_kernel").missing(key, &HARDSIGMOID_KERNEL));
+    missing.extend(Serves::dense("hardswish_backward_kernel").missing(key, &HARDSWISH_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("hardswish_kernel").missing(key, &HARDSWISH_KERNEL));
+    missing.extend(Serves::dense("hardtanh_backward_kernel").missing(key, &HARDTANH_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("hardtanh_kernel").missing(key, &HARDTANH_KERNEL));
+    missing.extend(Serves::dense("heaviside_kernel").missing(key, &HEAVISIDE_KERNEL));
     missing.extend(Serves::dense("hypot_kernel").missing(key, &HYPOT_KERNEL));
+    missing.extend(Serves::dense("isneginf_kernel").missing(key, &ISNEGINF_KERNEL));
+    missing.extend(Serves::dense("isposinf_kernel").missing(key, &ISPOSINF_KERNEL));
+    missing.extend(Serves::dense("lcm_kernel").missing(key, &LCM_KERNEL));
     missing.extend(Serves::dense("le_kernel").missing(key, &LE_KERNEL));
+    missing.extend(Serves::dense("leaky_relu_backward_kernel").missing(key, &LEAKY_RELU_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("leaky_relu_kernel").missing(key, &LEAKY_RELU_KERNEL));
     missing.extend(Serves::dense("lerp_scalar_kernel").missing(key, &LERP_SCALAR_KERNEL));
     missing.extend(Serves::dense("lerp_tensor_kernel").missing(key, &LERP_TENSOR_KERNEL));
+    missing.extend(Serves::dense("log10_kernel").missing(key, &LOG10_KERNEL));
     missing.extend(Serves::dense("log1p_kernel").missing(key, &LOG1P_KERNEL));
+    missing.extend(Serves::dense("log2_kernel").missing(key, &LOG2_KERNEL));
     missing.extend(Serves::dense("log_kernel").missing(key, &LOG_KERNEL));
+    missing.extend(Serves::dense("log_sigmoid_backward_kernel").missing(key, &LOG_SIGMOID_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("log_sigmoid_kernel").missing(key, &LOG_SIGMOID_KERNEL));
     missing.extend(Serves::dense("logaddexp2_kernel").missing(key, &LOGADDEXP2_KERNEL));
     missing.extend(Serves::dense("logaddexp_kernel").missing(key, &LOGADDEXP_KERNEL));
     missing.extend(Serves::dense("logical_and_kernel").missing(key, &LOGICAL_AND_KERNEL));
@@ -1219,9 +2130,14 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("lt_kernel").missing(key, &LT_KERNEL));
     missing.extend(Serves::dense("maximum_kernel").missing(key, &MAXIMUM_KERNEL));
     missing.extend(Serves::dense("minimum_kernel").missing(key, &MINIMUM_KERNEL));
+    missing.extend(Serves::dense("mish_backward_kernel").missing(key, &MISH_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("mish_kernel").missing(key, &MISH_KERNEL));
     missing.extend(Serves::dense("mul_kernel").missing(key, &MUL_KERNEL));
+    missing.extend(Serves::dense("nan_to_num_kernel").missing(key, &NAN_TO_NUM_KERNEL));
     missing.extend(Serves::dense("ne_kernel").missing(key, &NE_KERNEL));
     missing.extend(Serves::dense("neg_kernel").missing(key, &NEG_KERNEL));
+    missing.extend(Serves::dense("nextafter_kernel").missing(key, &NEXTAFTER_KERNEL));
+    missing.extend(Serves::dense("polar_kernel").missing(key, &POLAR_KERNEL));
     missing.extend(Serves::dense("pow_tensor_scalar_kernel").missing(key, &POW_TENSOR_SCALAR_KERNEL));
     missing.extend(Serves::dense("pow_tensor_tensor_kernel").missing(key, &POW_TENSOR_TENSOR_KERNEL));
     missing.extend(Serves::dense("reciprocal_kernel").missing(key, &RECIPROCAL_KERNEL));
@@ -1233,9 +2149,18 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("sigmoid_backward_kernel").missing(key, &SIGMOID_BACKWARD_KERNEL));
     missing.extend(Serves::dense("sigmoid_kernel").missing(key, &SIGMOID_KERNEL));
     missing.extend(Serves::dense("sign_kernel").missing(key, &SIGN_KERNEL));
+    missing.extend(Serves::dense("signbit_kernel").missing(key, &SIGNBIT_KERNEL));
+    missing.extend(Serves::dense("silu_backward_kernel").missing(key, &SILU_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("silu_kernel").missing(key, &SILU_KERNEL));
     missing.extend(Serves::dense("sin_kernel").missing(key, &SIN_KERNEL));
+    missing.extend(Serves::dense("sinh_kernel").missing(key, &SINH_KERNEL));
+    missing.extend(Serves::dense("softplus_backward_kernel").missing(key, &SOFTPLUS_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("softplus_kernel").missing(key, &SOFTPLUS_KERNEL));
+    missing.extend(Serves::dense("softshrink_backward_kernel").missing(key, &SOFTSHRINK_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("softshrink_kernel").missing(key, &SOFTSHRINK_KERNEL));
     missing.extend(Serves::dense("sqrt_kernel").missing(key, &SQRT_KERNEL));
     missing.extend(Serves::dense("sub_kernel").missing(key, &SUB_KERNEL));
+    missing.extend(Serves::dense("tan_kernel").missing(key, &TAN_KERNEL));
     missing.extend(Serves::dense("tanh_backward_kernel").missing(key, &TANH_BACKWARD_KERNEL));
     missing.extend(Serves::dense("tanh_kernel").missing(key, &TANH_KERNEL));
     missing.extend(Serves::dense("threshold_backward_kernel").missing(key, &THRESHOLD_BACKWARD_KERNEL));
@@ -1395,6 +2320,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("special_expm1", &handles::SPECIAL_EXPM1, IMPLICIT, |_, (self_,)| {
+        crate::at::expm1(self_)
+    })?;
+    registrar.implement("special_expm1.out", &handles::SPECIAL_EXPM1_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::expm1_out(self_, out)
+    })?;
     registrar.structured(
         "log",
         &handles::LOG,
@@ -1455,6 +2386,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("special_log1p", &handles::SPECIAL_LOG1P, IMPLICIT, |_, (self_,)| {
+        crate::at::log1p(self_)
+    })?;
+    registrar.implement("special_log1p.out", &handles::SPECIAL_LOG1P_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::log1p_out(self_, out)
+    })?;
     registrar.structured(
         "sqrt",
         &handles::SQRT,
@@ -1635,6 +2572,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("special_expit", &handles::SPECIAL_EXPIT, IMPLICIT, |_, (self_,)| {
+        crate::at::sigmoid(self_)
+    })?;
+    registrar.implement("special_expit.out", &handles::SPECIAL_EXPIT_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::sigmoid_out(self_, out)
+    })?;
     registrar.structured(
         "relu",
         &handles::RELU,
@@ -1788,6 +2731,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("fix", &handles::FIX, IMPLICIT, |_, (self_,)| crate::at::trunc(self_))?;
+    registrar
+        .implement_transparent("fix_", &handles::FIX_, IMPLICIT, |_, (self_,)| crate::at::trunc_(self_))?;
+    registrar.implement("fix.out", &handles::FIX_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::trunc_out(self_, out)
+    })?;
     registrar.structured(
         "round",
         &handles::ROUND,
@@ -2002,6 +2951,626 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("isfinite", &handles::ISFINITE, IMPLICIT, |_, (self_,)| {
         composite::pointwise::isfinite(self_)
     })?;
+    registrar.structured(
+        "exp2",
+        &handles::EXP2,
+        Serves::dense_of_mixed_devices("exp2_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            exp2_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "exp2_",
+        &handles::EXP2_,
+        Serves::dense_of_mixed_devices("exp2_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            exp2_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "exp2.out",
+        &handles::EXP2_OUT,
+        Serves::dense_of_mixed_devices("exp2_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            exp2_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("special_exp2", &handles::SPECIAL_EXP2, IMPLICIT, |_, (self_,)| {
+        crate::at::exp2(self_)
+    })?;
+    registrar.implement("special_exp2.out", &handles::SPECIAL_EXP2_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::exp2_out(self_, out)
+    })?;
+    registrar.structured(
+        "log2",
+        &handles::LOG2,
+        Serves::dense_of_mixed_devices("log2_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log2_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log2_",
+        &handles::LOG2_,
+        Serves::dense_of_mixed_devices("log2_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log2_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "log2.out",
+        &handles::LOG2_OUT,
+        Serves::dense_of_mixed_devices("log2_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            log2_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "log10",
+        &handles::LOG10,
+        Serves::dense_of_mixed_devices("log10_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log10_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log10_",
+        &handles::LOG10_,
+        Serves::dense_of_mixed_devices("log10_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log10_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "log10.out",
+        &handles::LOG10_OUT,
+        Serves::dense_of_mixed_devices("log10_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            log10_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "tan",
+        &handles::TAN,
+        Serves::dense_of_mixed_devices("tan_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            tan_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "tan_",
+        &handles::TAN_,
+        Serves::dense_of_mixed_devices("tan_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            tan_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "tan.out",
+        &handles::TAN_OUT,
+        Serves::dense_of_mixed_devices("tan_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            tan_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "asin",
+        &handles::ASIN,
+        Serves::dense_of_mixed_devices("asin_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            asin_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "asin_",
+        &handles::ASIN_,
+        Serves::dense_of_mixed_devices("asin_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            asin_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "asin.out",
+        &handles::ASIN_OUT,
+        Serves::dense_of_mixed_devices("asin_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            asin_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar
+        .implement_transparent("arcsin", &handles::ARCSIN, IMPLICIT, |_, (self_,)| crate::at::asin(self_))?;
+    registrar.implement_transparent("arcsin_", &handles::ARCSIN_, IMPLICIT, |_, (self_,)| {
+        crate::at::asin_(self_)
+    })?;
+    registrar.implement("arcsin.out", &handles::ARCSIN_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::asin_out(self_, out)
+    })?;
+    registrar.structured(
+        "acos",
+        &handles::ACOS,
+        Serves::dense_of_mixed_devices("acos_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            acos_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "acos_",
+        &handles::ACOS_,
+        Serves::dense_of_mixed_devices("acos_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            acos_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "acos.out",
+        &handles::ACOS_OUT,
+        Serves::dense_of_mixed_devices("acos_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            acos_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar
+        .implement_transparent("arccos", &handles::ARCCOS, IMPLICIT, |_, (self_,)| crate::at::acos(self_))?;
+    registrar.implement_transparent("arccos_", &handles::ARCCOS_, IMPLICIT, |_, (self_,)| {
+        crate::at::acos_(self_)
+    })?;
+    registrar.implement("arccos.out", &handles::ARCCOS_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::acos_out(self_, out)
+    })?;
+    registrar.structured(
+        "atan",
+        &handles::ATAN,
+        Serves::dense_of_mixed_devices("atan_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            atan_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "atan_",
+        &handles::ATAN_,
+        Serves::dense_of_mixed_devices("atan_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            atan_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "atan.out",
+        &handles::ATAN_OUT,
+        Serves::dense_of_mixed_devices("atan_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            atan_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar
+        .implement_transparent("arctan", &handles::ARCTAN, IMPLICIT, |_, (self_,)| crate::at::atan(self_))?;
+    registrar.implement_transparent("arctan_", &handles::ARCTAN_, IMPLICIT, |_, (self_,)| {
+        crate::at::atan_(self_)
+    })?;
+    registrar.implement("arctan.out", &handles::ARCTAN_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::atan_out(self_, out)
+    })?;
+    registrar.structured(
+        "sinh",
+        &handles::SINH,
+        Serves::dense_of_mixed_devices("sinh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            sinh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "sinh_",
+        &handles::SINH_,
+        Serves::dense_of_mixed_devices("sinh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            sinh_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "sinh.out",
+        &handles::SINH_OUT,
+        Serves::dense_of_mixed_devices("sinh_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            sinh_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "cosh",
+        &handles::COSH,
+        Serves::dense_of_mixed_devices("cosh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            cosh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "cosh_",
+        &handles::COSH_,
+        Serves::dense_of_mixed_devices("cosh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            cosh_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "cosh.out",
+        &handles::COSH_OUT,
+        Serves::dense_of_mixed_devices("cosh_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            cosh_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "asinh",
+        &handles::ASINH,
+        Serves::dense_of_mixed_devices("asinh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            asinh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "asinh_",
+        &handles::ASINH_,
+        Serves::dense_of_mixed_devices("asinh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            asinh_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "asinh.out",
+        &handles::ASINH_OUT,
+        Serves::dense_of_mixed_devices("asinh_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            asinh_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("arcsinh", &handles::ARCSINH, IMPLICIT, |_, (self_,)| {
+        crate::at::asinh(self_)
+    })?;
+    registrar.implement_transparent("arcsinh_", &handles::ARCSINH_, IMPLICIT, |_, (self_,)| {
+        crate::at::asinh_(self_)
+    })?;
+    registrar.implement("arcsinh.out", &handles::ARCSINH_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::asinh_out(self_, out)
+    })?;
+    registrar.structured(
+        "acosh",
+        &handles::ACOSH,
+        Serves::dense_of_mixed_devices("acosh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            acosh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "acosh_",
+        &handles::ACOSH_,
+        Serves::dense_of_mixed_devices("acosh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            acosh_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "acosh.out",
+        &handles::ACOSH_OUT,
+        Serves::dense_of_mixed_devices("acosh_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            acosh_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("arccosh", &handles::ARCCOSH, IMPLICIT, |_, (self_,)| {
+        crate::at::acosh(self_)
+    })?;
+    registrar.implement_transparent("arccosh_", &handles::ARCCOSH_, IMPLICIT, |_, (self_,)| {
+        crate::at::acosh_(self_)
+    })?;
+    registrar.implement("arccosh.out", &handles::ARCCOSH_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::acosh_out(self_, out)
+    })?;
+    registrar.structured(
+        "atanh",
+        &handles::ATANH,
+        Serves::dense_of_mixed_devices("atanh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            atanh_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "atanh_",
+        &handles::ATANH_,
+        Serves::dense_of_mixed_devices("atanh_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            atanh_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "atanh.out",
+        &handles::ATANH_OUT,
+        Serves::dense_of_mixed_devices("atanh_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            atanh_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("arctanh", &handles::ARCTANH, IMPLICIT, |_, (self_,)| {
+        crate::at::atanh(self_)
+    })?;
+    registrar.implement_transparent("arctanh_", &handles::ARCTANH_, IMPLICIT, |_, (self_,)| {
+        crate::at::atanh_(self_)
+    })?;
+    registrar.implement("arctanh.out", &handles::ARCTANH_OUT, EXPLICIT, |_, (self_, out)| {
+        crate::at::atanh_out(self_, out)
+    })?;
+    registrar.structured(
+        "frac",
+        &handles::FRAC,
+        Serves::dense_of_mixed_devices("frac_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            frac_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "frac_",
+        &handles::FRAC_,
+        Serves::dense_of_mixed_devices("frac_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            frac_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "frac.out",
+        &handles::FRAC_OUT,
+        Serves::dense_of_mixed_devices("frac_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            frac_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "angle",
+        &handles::ANGLE,
+        Serves::dense_of_mixed_devices("angle_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            angle_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "angle.out",
+        &handles::ANGLE_OUT,
+        Serves::dense_of_mixed_devices("angle_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            angle_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "signbit",
+        &handles::SIGNBIT,
+        Serves::dense_of_mixed_devices("signbit_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            signbit_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "signbit.out",
+        &handles::SIGNBIT_OUT,
+        Serves::dense_of_mixed_devices("signbit_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            signbit_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "isposinf",
+        &handles::ISPOSINF,
+        Serves::dense_of_mixed_devices("isposinf_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            isposinf_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "isposinf.out",
+        &handles::ISPOSINF_OUT,
+        Serves::dense_of_mixed_devices("isposinf_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            isposinf_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "isneginf",
+        &handles::ISNEGINF,
+        Serves::dense_of_mixed_devices("isneginf_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            isneginf_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "isneginf.out",
+        &handles::ISNEGINF_OUT,
+        Serves::dense_of_mixed_devices("isneginf_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            isneginf_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("isreal", &handles::ISREAL, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::isreal(self_)
+    })?;
+    registrar.implement_transparent("rad2deg", &handles::RAD2DEG, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::rad2deg(self_)
+    })?;
+    registrar.implement_transparent("rad2deg_", &handles::RAD2DEG_, IMPLICIT, |_, (self_,)| {
+        structured::write_inplace(
+            "rad2deg_",
+            self_,
+            &composite::pointwise::rad2deg(&structured::unmodified(self_, &[Some(self_)])?)?,
+        )
+    })?;
+    registrar.implement("rad2deg.out", &handles::RAD2DEG_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_out("rad2deg", out, &composite::pointwise::rad2deg(self_)?)
+    })?;
+    registrar.implement_transparent("deg2rad", &handles::DEG2RAD, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::deg2rad(self_)
+    })?;
+    registrar.implement_transparent("deg2rad_", &handles::DEG2RAD_, IMPLICIT, |_, (self_,)| {
+        structured::write_inplace(
+            "deg2rad_",
+            self_,
+            &composite::pointwise::deg2rad(&structured::unmodified(self_, &[Some(self_)])?)?,
+        )
+    })?;
+    registrar.implement("deg2rad.out", &handles::DEG2RAD_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_out("deg2rad", out, &composite::pointwise::deg2rad(self_)?)
+    })?;
+    registrar.structured(
+        "nan_to_num",
+        &handles::NAN_TO_NUM,
+        Serves::dense_of_mixed_devices("nan_to_num_kernel"),
+        |keyset, (self_, nan, posinf, neginf)| {
+            let mut outs = StructuredOutputs::functional(1);
+            nan_to_num_run(keyset, &mut outs, self_, nan, posinf, neginf)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "nan_to_num_",
+        &handles::NAN_TO_NUM_,
+        Serves::dense_of_mixed_devices("nan_to_num_kernel"),
+        |keyset, (self_, nan, posinf, neginf)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            nan_to_num_run(keyset, &mut outs, self_, nan, posinf, neginf)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "nan_to_num.out",
+        &handles::NAN_TO_NUM_OUT,
+        Serves::dense_of_mixed_devices("nan_to_num_kernel"),
+        |keyset, (self_, nan, posinf, neginf, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            nan_to_num_run(keyset, &mut outs, self_, nan, posinf, neginf)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "frexp.Tensor",
+        &handles::FREXP_TENSOR,
+        Serves::dense("frexp_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(2);
+            frexp_tensor_run(keyset, &mut outs, self_)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "frexp.Tensor_out",
+        &handles::FREXP_TENSOR_OUT,
+        Serves::dense("frexp_kernel"),
+        |keyset, (self_, mantissa, exponent)| {
+            if operands::overlaps(
+                &[mantissa, exponent],
+                "frexp",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::frexp_tensor(keyset, self_)?;
+                    Ok((
+                        structured::write_exact("frexp", mantissa, &result0)?,
+                        structured::write_exact("frexp", exponent, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[mantissa, exponent]);
+            frexp_tensor_run(keyset, &mut outs, self_)?;
+            Ok((mantissa.clone(), exponent.clone()))
+        },
+    )?;
     registrar.structured(
         "add.Tensor",
         &handles::ADD_TENSOR,
@@ -2633,6 +4202,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("arctan2", &handles::ARCTAN2, IMPLICIT, |_, (self_, other)| {
+        crate::at::atan2(self_, other)
+    })?;
+    registrar.implement_transparent("arctan2_", &handles::ARCTAN2_, IMPLICIT, |_, (self_, other)| {
+        crate::at::atan2_(self_, other)
+    })?;
+    registrar.implement("arctan2.out", &handles::ARCTAN2_OUT, EXPLICIT, |_, (self_, other, out)| {
+        crate::at::atan2_out(self_, other, out)
+    })?;
     registrar.structured(
         "hypot",
         &handles::HYPOT,
@@ -2744,6 +4322,287 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::COPYSIGN_SCALAR_OUT,
         EXPLICIT,
         |_, (self_, other, out)| crate::at::copysign_out(self_, &crate::wrapped_scalar_tensor(other)?, out),
+    )?;
+    registrar.structured(
+        "fmax",
+        &handles::FMAX,
+        Serves::dense_of_mixed_devices("fmax_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            fmax_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "fmax.out",
+        &handles::FMAX_OUT,
+        Serves::dense_of_mixed_devices("fmax_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            fmax_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "fmin",
+        &handles::FMIN,
+        Serves::dense_of_mixed_devices("fmin_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            fmin_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "fmin.out",
+        &handles::FMIN_OUT,
+        Serves::dense_of_mixed_devices("fmin_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            fmin_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "heaviside",
+        &handles::HEAVISIDE,
+        Serves::dense_of_mixed_devices("heaviside_kernel"),
+        |keyset, (self_, values)| {
+            let mut outs = StructuredOutputs::functional(1);
+            heaviside_run(keyset, &mut outs, self_, values)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "heaviside_",
+        &handles::HEAVISIDE_,
+        Serves::dense_of_mixed_devices("heaviside_kernel"),
+        |keyset, (self_, values)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            heaviside_run(keyset, &mut outs, self_, values)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "heaviside.out",
+        &handles::HEAVISIDE_OUT,
+        Serves::dense_of_mixed_devices("heaviside_kernel"),
+        |keyset, (self_, values, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            heaviside_run(keyset, &mut outs, self_, values)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "nextafter",
+        &handles::NEXTAFTER,
+        Serves::dense_of_mixed_devices("nextafter_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            nextafter_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "nextafter_",
+        &handles::NEXTAFTER_,
+        Serves::dense_of_mixed_devices("nextafter_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            nextafter_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "nextafter.out",
+        &handles::NEXTAFTER_OUT,
+        Serves::dense_of_mixed_devices("nextafter_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            nextafter_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "gcd",
+        &handles::GCD,
+        Serves::dense_of_mixed_devices("gcd_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            gcd_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "gcd_",
+        &handles::GCD_,
+        Serves::dense_of_mixed_devices("gcd_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            gcd_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "gcd.out",
+        &handles::GCD_OUT,
+        Serves::dense_of_mixed_devices("gcd_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            gcd_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "lcm",
+        &handles::LCM,
+        Serves::dense_of_mixed_devices("lcm_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::functional(1);
+            lcm_run(keyset, &mut outs, self_, other)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "lcm_",
+        &handles::LCM_,
+        Serves::dense_of_mixed_devices("lcm_kernel"),
+        |keyset, (self_, other)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            lcm_run(keyset, &mut outs, self_, other)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "lcm.out",
+        &handles::LCM_OUT,
+        Serves::dense_of_mixed_devices("lcm_kernel"),
+        |keyset, (self_, other, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            lcm_run(keyset, &mut outs, self_, other)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "ldexp.Tensor",
+        &handles::LDEXP_TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::ldexp_tensor(self_, other),
+    )?;
+    registrar.implement_transparent(
+        "ldexp_.Tensor",
+        &handles::LDEXP__TENSOR,
+        IMPLICIT,
+        |_, (self_, other)| composite::pointwise::ldexp_(self_, other),
+    )?;
+    registrar.implement("ldexp.out", &handles::LDEXP_OUT, EXPLICIT, |_, (self_, other, out)| {
+        structured::write_out("ldexp", out, &composite::pointwise::ldexp_tensor(self_, other)?)
+    })?;
+    registrar.implement_transparent(
+        "float_power.Tensor_Tensor",
+        &handles::FLOAT_POWER_TENSOR_TENSOR,
+        IMPLICIT,
+        |_, (self_, exponent)| composite::pointwise::float_power_tensor_tensor(self_, exponent),
+    )?;
+    registrar.implement(
+        "float_power.Tensor_Tensor_out",
+        &handles::FLOAT_POWER_TENSOR_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_out(
+                "float_power",
+                out,
+                &composite::pointwise::float_power_tensor_tensor(self_, exponent)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "float_power.Scalar",
+        &handles::FLOAT_POWER_SCALAR,
+        IMPLICIT,
+        |_, (self_, exponent)| composite::pointwise::float_power_scalar(self_, exponent),
+    )?;
+    registrar.implement(
+        "float_power.Scalar_out",
+        &handles::FLOAT_POWER_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_out(
+                "float_power",
+                out,
+                &composite::pointwise::float_power_scalar(self_, exponent)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "float_power.Tensor_Scalar",
+        &handles::FLOAT_POWER_TENSOR_SCALAR,
+        IMPLICIT,
+        |_, (self_, exponent)| composite::pointwise::float_power_tensor_scalar(self_, exponent),
+    )?;
+    registrar.implement(
+        "float_power.Tensor_Scalar_out",
+        &handles::FLOAT_POWER_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, exponent, out)| {
+            structured::write_out(
+                "float_power",
+                out,
+                &composite::pointwise::float_power_tensor_scalar(self_, exponent)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "float_power_.Tensor",
+        &handles::FLOAT_POWER__TENSOR,
+        IMPLICIT,
+        |_, (self_, exponent)| composite::pointwise::float_power__tensor(self_, exponent),
+    )?;
+    registrar.implement_transparent(
+        "float_power_.Scalar",
+        &handles::FLOAT_POWER__SCALAR,
+        IMPLICIT,
+        |_, (self_, exponent)| composite::pointwise::float_power__scalar(self_, exponent),
+    )?;
+    registrar.structured(
+        "complex",
+        &handles::COMPLEX,
+        Serves::dense_of_mixed_devices("complex_kernel"),
+        |keyset, (real, imag)| {
+            let mut outs = StructuredOutputs::functional(1);
+            complex_run(keyset, &mut outs, real, imag)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "complex.out",
+        &handles::COMPLEX_OUT,
+        Serves::dense_of_mixed_devices("complex_kernel"),
+        |keyset, (real, imag, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            complex_run(keyset, &mut outs, real, imag)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "polar",
+        &handles::POLAR,
+        Serves::dense_of_mixed_devices("polar_kernel"),
+        |keyset, (abs, angle)| {
+            let mut outs = StructuredOutputs::functional(1);
+            polar_run(keyset, &mut outs, abs, angle)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "polar.out",
+        &handles::POLAR_OUT,
+        Serves::dense_of_mixed_devices("polar_kernel"),
+        |keyset, (abs, angle, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            polar_run(keyset, &mut outs, abs, angle)?;
+            Ok(out.clone())
+        },
     )?;
     registrar.structured(
         "bitwise_and.Tensor",
@@ -3694,6 +5553,24 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out("clamp", out, &composite::pointwise::clamp_tensor(self_, min, max)?)
         },
     )?;
+    registrar.implement_transparent(
+        "clip.Tensor",
+        &handles::CLIP_TENSOR,
+        IMPLICIT,
+        |_, (self_, min, max)| crate::at::clamp_tensor(self_, min, max),
+    )?;
+    registrar.implement_transparent(
+        "clip_.Tensor",
+        &handles::CLIP__TENSOR,
+        IMPLICIT,
+        |_, (self_, min, max)| crate::at::clamp__tensor(self_, min, max),
+    )?;
+    registrar.implement(
+        "clip.Tensor_out",
+        &handles::CLIP_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, min, max, out)| crate::at::clamp_tensor_out(self_, min, max, out),
+    )?;
     registrar.structured(
         "clamp",
         &handles::CLAMP,
@@ -3724,6 +5601,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             Ok(out.clone())
         },
     )?;
+    registrar.implement_transparent("clip", &handles::CLIP, IMPLICIT, |_, (self_, min, max)| {
+        crate::at::clamp(self_, min, max)
+    })?;
+    registrar.implement_transparent("clip_", &handles::CLIP_, IMPLICIT, |_, (self_, min, max)| {
+        crate::at::clamp_(self_, min, max)
+    })?;
+    registrar.implement("clip.out", &handles::CLIP_OUT, EXPLICIT, |_, (self_, min, max, out)| {
+        crate::at::clamp_out(self_, min, max, out)
+    })?;
     registrar.implement("clamp_min", &handles::CLAMP_MIN, EXPLICIT, |_, (self_, min)| {
         composite::pointwise::clamp_min(self_, min)
     })?;
@@ -3922,6 +5808,673 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             let mut outs = StructuredOutputs::out(&[grad_input]);
             tanh_backward_run(keyset, &mut outs, grad_output, output)?;
             Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "elu",
+        &handles::ELU,
+        Serves::dense_of_mixed_devices("elu_kernel"),
+        |keyset, (self_, alpha, scale, input_scale)| {
+            let mut outs = StructuredOutputs::functional(1);
+            elu_run(keyset, &mut outs, self_, alpha, scale, input_scale)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "elu_",
+        &handles::ELU_,
+        Serves::dense_of_mixed_devices("elu_kernel"),
+        |keyset, (self_, alpha, scale, input_scale)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            elu_run(keyset, &mut outs, self_, alpha, scale, input_scale)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "elu.out",
+        &handles::ELU_OUT,
+        Serves::dense_of_mixed_devices("elu_kernel"),
+        |keyset, (self_, alpha, scale, input_scale, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            elu_run(keyset, &mut outs, self_, alpha, scale, input_scale)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "elu_backward",
+        &handles::ELU_BACKWARD,
+        Serves::dense_of_mixed_devices("elu_backward_kernel"),
+        |keyset, (grad_output, alpha, scale, input_scale, is_result, self_or_result)| {
+            let mut outs = StructuredOutputs::functional(1);
+            elu_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                alpha,
+                scale,
+                input_scale,
+                is_result,
+                self_or_result,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "elu_backward.grad_input",
+        &handles::ELU_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("elu_backward_kernel"),
+        |keyset, (grad_output, alpha, scale, input_scale, is_result, self_or_result, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            elu_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                alpha,
+                scale,
+                input_scale,
+                is_result,
+                self_or_result,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent("selu", &handles::SELU, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::selu(self_)
+    })?;
+    registrar.implement_transparent("selu_", &handles::SELU_, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::selu_(self_)
+    })?;
+    registrar.implement_transparent("celu", &handles::CELU, IMPLICIT, |_, (self_, alpha)| {
+        composite::pointwise::celu(self_, alpha)
+    })?;
+    registrar.implement_transparent("celu_", &handles::CELU_, IMPLICIT, |_, (self_, alpha)| {
+        composite::pointwise::celu_(self_, alpha)
+    })?;
+    registrar.implement_transparent("relu6", &handles::RELU6, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::relu6(self_)
+    })?;
+    registrar.implement_transparent("relu6_", &handles::RELU6_, IMPLICIT, |_, (self_,)| {
+        composite::pointwise::relu6_(self_)
+    })?;
+    registrar.structured(
+        "hardtanh",
+        &handles::HARDTANH,
+        Serves::dense_of_mixed_devices("hardtanh_kernel"),
+        |keyset, (self_, min_val, max_val)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardtanh_run(keyset, &mut outs, self_, min_val, max_val)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardtanh_",
+        &handles::HARDTANH_,
+        Serves::dense_of_mixed_devices("hardtanh_kernel"),
+        |keyset, (self_, min_val, max_val)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            hardtanh_run(keyset, &mut outs, self_, min_val, max_val)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardtanh.out",
+        &handles::HARDTANH_OUT,
+        Serves::dense_of_mixed_devices("hardtanh_kernel"),
+        |keyset, (self_, min_val, max_val, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hardtanh_run(keyset, &mut outs, self_, min_val, max_val)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardtanh_backward",
+        &handles::HARDTANH_BACKWARD,
+        Serves::dense_of_mixed_devices("hardtanh_backward_kernel"),
+        |keyset, (grad_output, self_, min_val, max_val)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardtanh_backward_run(keyset, &mut outs, grad_output, self_, min_val, max_val)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardtanh_backward.grad_input",
+        &handles::HARDTANH_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("hardtanh_backward_kernel"),
+        |keyset, (grad_output, self_, min_val, max_val, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            hardtanh_backward_run(keyset, &mut outs, grad_output, self_, min_val, max_val)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardsigmoid",
+        &handles::HARDSIGMOID,
+        Serves::dense_of_mixed_devices("hardsigmoid_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardsigmoid_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardsigmoid_",
+        &handles::HARDSIGMOID_,
+        Serves::dense_of_mixed_devices("hardsigmoid_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            hardsigmoid_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardsigmoid.out",
+        &handles::HARDSIGMOID_OUT,
+        Serves::dense_of_mixed_devices("hardsigmoid_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hardsigmoid_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardsigmoid_backward",
+        &handles::HARDSIGMOID_BACKWARD,
+        Serves::dense_of_mixed_devices("hardsigmoid_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardsigmoid_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardsigmoid_backward.grad_input",
+        &handles::HARDSIGMOID_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("hardsigmoid_backward_kernel"),
+        |keyset, (grad_output, self_, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            hardsigmoid_backward_run(keyset, &mut outs, grad_output, self_)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardswish",
+        &handles::HARDSWISH,
+        Serves::dense_of_mixed_devices("hardswish_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardswish_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardswish_",
+        &handles::HARDSWISH_,
+        Serves::dense_of_mixed_devices("hardswish_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            hardswish_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardswish.out",
+        &handles::HARDSWISH_OUT,
+        Serves::dense_of_mixed_devices("hardswish_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hardswish_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardswish_backward",
+        &handles::HARDSWISH_BACKWARD,
+        Serves::dense_of_mixed_devices("hardswish_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardswish_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardshrink",
+        &handles::HARDSHRINK,
+        Serves::dense_of_mixed_devices("hardshrink_kernel"),
+        |keyset, (self_, lambd)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardshrink_run(keyset, &mut outs, self_, lambd)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardshrink.out",
+        &handles::HARDSHRINK_OUT,
+        Serves::dense_of_mixed_devices("hardshrink_kernel"),
+        |keyset, (self_, lambd, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            hardshrink_run(keyset, &mut outs, self_, lambd)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "hardshrink_backward",
+        &handles::HARDSHRINK_BACKWARD,
+        Serves::dense_of_mixed_devices("hardshrink_backward_kernel"),
+        |keyset, (grad_out, self_, lambd)| {
+            let mut outs = StructuredOutputs::functional(1);
+            hardshrink_backward_run(keyset, &mut outs, grad_out, self_, lambd)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "hardshrink_backward.grad_input",
+        &handles::HARDSHRINK_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("hardshrink_backward_kernel"),
+        |keyset, (grad_out, self_, lambd, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            hardshrink_backward_run(keyset, &mut outs, grad_out, self_, lambd)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "softshrink",
+        &handles::SOFTSHRINK,
+        Serves::dense_of_mixed_devices("softshrink_kernel"),
+        |keyset, (self_, lambd)| {
+            let mut outs = StructuredOutputs::functional(1);
+            softshrink_run(keyset, &mut outs, self_, lambd)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "softshrink.out",
+        &handles::SOFTSHRINK_OUT,
+        Serves::dense_of_mixed_devices("softshrink_kernel"),
+        |keyset, (self_, lambd, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            softshrink_run(keyset, &mut outs, self_, lambd)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "softshrink_backward",
+        &handles::SOFTSHRINK_BACKWARD,
+        Serves::dense_of_mixed_devices("softshrink_backward_kernel"),
+        |keyset, (grad_output, self_, lambd)| {
+            let mut outs = StructuredOutputs::functional(1);
+            softshrink_backward_run(keyset, &mut outs, grad_output, self_, lambd)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "softshrink_backward.grad_input",
+        &handles::SOFTSHRINK_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("softshrink_backward_kernel"),
+        |keyset, (grad_output, self_, lambd, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            softshrink_backward_run(keyset, &mut outs, grad_output, self_, lambd)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "softplus",
+        &handles::SOFTPLUS,
+        Serves::dense_of_mixed_devices("softplus_kernel"),
+        |keyset, (self_, beta, threshold)| {
+            let mut outs = StructuredOutputs::functional(1);
+            softplus_run(keyset, &mut outs, self_, beta, threshold)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "softplus.out",
+        &handles::SOFTPLUS_OUT,
+        Serves::dense_of_mixed_devices("softplus_kernel"),
+        |keyset, (self_, beta, threshold, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            softplus_run(keyset, &mut outs, self_, beta, threshold)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "softplus_backward",
+        &handles::SOFTPLUS_BACKWARD,
+        Serves::dense_of_mixed_devices("softplus_backward_kernel"),
+        |keyset, (grad_output, self_, beta, threshold)| {
+            let mut outs = StructuredOutputs::functional(1);
+            softplus_backward_run(keyset, &mut outs, grad_output, self_, beta, threshold)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "softplus_backward.grad_input",
+        &handles::SOFTPLUS_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("softplus_backward_kernel"),
+        |keyset, (grad_output, self_, beta, threshold, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            softplus_backward_run(keyset, &mut outs, grad_output, self_, beta, threshold)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "gelu",
+        &handles::GELU,
+        Serves::dense_of_mixed_devices("gelu_kernel"),
+        |keyset, (self_, approximate)| {
+            let mut outs = StructuredOutputs::functional(1);
+            gelu_run(keyset, &mut outs, self_, approximate)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "gelu_",
+        &handles::GELU_,
+        Serves::dense_of_mixed_devices("gelu_kernel"),
+        |keyset, (self_, approximate)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            gelu_run(keyset, &mut outs, self_, approximate)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "gelu.out",
+        &handles::GELU_OUT,
+        Serves::dense_of_mixed_devices("gelu_kernel"),
+        |keyset, (self_, approximate, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            gelu_run(keyset, &mut outs, self_, approximate)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "gelu_backward",
+        &handles::GELU_BACKWARD,
+        Serves::dense_of_mixed_devices("gelu_backward_kernel"),
+        |keyset, (grad_output, self_, approximate)| {
+            let mut outs = StructuredOutputs::functional(1);
+            gelu_backward_run(keyset, &mut outs, grad_output, self_, approximate)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "gelu_backward.grad_input",
+        &handles::GELU_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("gelu_backward_kernel"),
+        |keyset, (grad_output, self_, approximate, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            gelu_backward_run(keyset, &mut outs, grad_output, self_, approximate)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "silu",
+        &handles::SILU,
+        Serves::dense_of_mixed_devices("silu_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            silu_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "silu_",
+        &handles::SILU_,
+        Serves::dense_of_mixed_devices("silu_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            silu_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "silu.out",
+        &handles::SILU_OUT,
+        Serves::dense_of_mixed_devices("silu_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            silu_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "silu_backward",
+        &handles::SILU_BACKWARD,
+        Serves::dense_of_mixed_devices("silu_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            silu_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "silu_backward.grad_input",
+        &handles::SILU_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("silu_backward_kernel"),
+        |keyset, (grad_output, self_, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            silu_backward_run(keyset, &mut outs, grad_output, self_)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "mish",
+        &handles::MISH,
+        Serves::dense_of_mixed_devices("mish_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            mish_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "mish_",
+        &handles::MISH_,
+        Serves::dense_of_mixed_devices("mish_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            mish_run(keyset, &mut outs, self_)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "mish.out",
+        &handles::MISH_OUT,
+        Serves::dense_of_mixed_devices("mish_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            mish_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "mish_backward",
+        &handles::MISH_BACKWARD,
+        Serves::dense_of_mixed_devices("mish_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            mish_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "leaky_relu",
+        &handles::LEAKY_RELU,
+        Serves::dense_of_mixed_devices("leaky_relu_kernel"),
+        |keyset, (self_, negative_slope)| {
+            let mut outs = StructuredOutputs::functional(1);
+            leaky_relu_run(keyset, &mut outs, self_, negative_slope)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "leaky_relu_",
+        &handles::LEAKY_RELU_,
+        Serves::dense_of_mixed_devices("leaky_relu_kernel"),
+        |keyset, (self_, negative_slope)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            leaky_relu_run(keyset, &mut outs, self_, negative_slope)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "leaky_relu.out",
+        &handles::LEAKY_RELU_OUT,
+        Serves::dense_of_mixed_devices("leaky_relu_kernel"),
+        |keyset, (self_, negative_slope, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            leaky_relu_run(keyset, &mut outs, self_, negative_slope)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "leaky_relu_backward",
+        &handles::LEAKY_RELU_BACKWARD,
+        Serves::dense_of_mixed_devices("leaky_relu_backward_kernel"),
+        |keyset, (grad_output, self_, negative_slope, self_is_result)| {
+            let mut outs = StructuredOutputs::functional(1);
+            leaky_relu_backward_run(keyset, &mut outs, grad_output, self_, negative_slope, self_is_result)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "leaky_relu_backward.grad_input",
+        &handles::LEAKY_RELU_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("leaky_relu_backward_kernel"),
+        |keyset, (grad_output, self_, negative_slope, self_is_result, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            leaky_relu_backward_run(keyset, &mut outs, grad_output, self_, negative_slope, self_is_result)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "log_sigmoid",
+        &handles::LOG_SIGMOID,
+        Serves::dense_of_mixed_devices("log_sigmoid_kernel"),
+        |keyset, (self_,)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log_sigmoid_run(keyset, &mut outs, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log_sigmoid.out",
+        &handles::LOG_SIGMOID_OUT,
+        Serves::dense_of_mixed_devices("log_sigmoid_kernel"),
+        |keyset, (self_, out)| {
+            let mut outs = StructuredOutputs::out(&[out]);
+            log_sigmoid_run(keyset, &mut outs, self_)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "log_sigmoid_backward",
+        &handles::LOG_SIGMOID_BACKWARD,
+        Serves::dense_of_mixed_devices("log_sigmoid_backward_kernel"),
+        |keyset, (grad_output, self_, buffer)| {
+            let mut outs = StructuredOutputs::functional(1);
+            log_sigmoid_backward_run(keyset, &mut outs, grad_output, self_, buffer)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "log_sigmoid_backward.grad_input",
+        &handles::LOG_SIGMOID_BACKWARD_GRAD_INPUT,
+        Serves::dense_of_mixed_devices("log_sigmoid_backward_kernel"),
+        |keyset, (grad_output, self_, buffer, grad_input)| {
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            log_sigmoid_backward_run(keyset, &mut outs, grad_output, self_, buffer)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "log_sigmoid_forward",
+        &handles::LOG_SIGMOID_FORWARD,
+        IMPLICIT,
+        |_, (self_,)| composite::pointwise::log_sigmoid_forward(self_),
+    )?;
+    registrar.implement_transparent("prelu", &handles::PRELU, IMPLICIT, |_, (self_, weight)| {
+        composite::pointwise::prelu(self_, weight)
+    })?;
+    registrar.structured(
+        "_prelu_kernel",
+        &handles::_PRELU_KERNEL,
+        Serves::dense_of_mixed_devices("_prelu_kernel_kernel"),
+        |keyset, (self_, weight)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _prelu_kernel_run(keyset, &mut outs, self_, weight)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_prelu_kernel_backward",
+        &handles::_PRELU_KERNEL_BACKWARD,
+        IMPLICIT,
+        |_, (grad_output, self_, weight)| {
+            composite::pointwise::_prelu_kernel_backward(grad_output, self_, weight)
+        },
+    )?;
+    registrar.implement_transparent("glu", &handles::GLU, IMPLICIT, |_, (self_, dim)| {
+        composite::pointwise::glu(self_, dim)
+    })?;
+    registrar.implement("glu.out", &handles::GLU_OUT, EXPLICIT, |_, (self_, dim, out)| {
+        structured::write_out("glu", out, &composite::pointwise::glu(self_, dim)?)
+    })?;
+    registrar.implement_transparent(
+        "glu_backward",
+        &handles::GLU_BACKWARD,
+        IMPLICIT,
+        |_, (grad_output, self_, dim)| composite::pointwise::glu_backward(grad_output, self_, dim),
+    )?;
+    registrar.implement(
+        "glu_backward.grad_input",
+        &handles::GLU_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, dim, grad_input)| {
+            structured::write_out(
+                "glu_backward",
+                grad_input,
+                &composite::pointwise::glu_backward(grad_output, self_, dim)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "rrelu",
+        &handles::RRELU,
+        IMPLICIT,
+        |_, (self_, lower, upper, training, generator)| {
+            composite::pointwise::rrelu(self_, lower, upper, training, generator)
+        },
+    )?;
+    registrar.implement_transparent(
+        "rrelu_",
+        &handles::RRELU_,
+        IMPLICIT,
+        |_, (self_, lower, upper, training, generator)| {
+            composite::pointwise::rrelu_(self_, lower, upper, training, generator)
+        },
+    )?;
+    registrar.implement(
+        "rrelu_with_noise",
+        &handles::RRELU_WITH_NOISE,
+        EXPLICIT,
+        |_, (self_, noise, lower, upper, training, generator)| {
+            composite::pointwise::rrelu_with_noise(self_, noise, lower, upper, training, generator)
+        },
+    )?;
+    registrar.implement_transparent(
+        "rrelu_with_noise_backward",
+        &handles::RRELU_WITH_NOISE_BACKWARD,
+        IMPLICIT,
+        |_, (grad_output, self_, noise, lower, upper, training, self_is_result)| {
+            composite::pointwise::rrelu_with_noise_backward(
+                grad_output,
+                self_,
+                noise,
+                lower,
+                upper,
+                training,
+                self_is_result,
+            )
         },
     )?;
     registrar.implement("fill.Scalar", &handles::FILL_SCALAR, EXPLICIT, |_, (self_, value)| {

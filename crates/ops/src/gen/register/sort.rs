@@ -24,10 +24,27 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::argsort.stable_out(Tensor self, *, bool stable, int dim=-1, bool descending=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::searchsorted.Tensor_out(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::searchsorted.Scalar_out(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? side=None, Tensor? sorter=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::bucketize.Tensor_out(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::bucketize.Scalar_out(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::isin.Tensor_Tensor_out(Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::isin.Tensor_Scalar_out(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static SORT_KERNEL: DispatchStub<fn(&Tensor, Option<bool>, i64, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("sort_kernel");
+static SEARCHSORTED_KERNEL: DispatchStub<
+    fn(&Tensor, &Tensor, bool, bool, Option<&str>, Option<&Tensor>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("searchsorted_kernel");
 
 fn sort_stable_run(
     keyset: DispatchKeySet,
@@ -45,8 +62,40 @@ fn sort_stable_run(
     outs.finish()
 }
 
+fn searchsorted_tensor_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    sorted_sequence: &Tensor,
+    self_: &Tensor,
+    out_int32: bool,
+    right: bool,
+    side: Option<&str>,
+    sorter: Option<&Tensor>,
+) -> Result<()> {
+    with_sizes!([outs, sorted_sequence, self_, sorter] meta::sort::searchsorted_meta(outs, sorted_sequence, self_, out_int32, right, side, sorter))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "searchsorted",
+        &[("sorted_sequence", &sorted_sequence), ("self", &self_), ("sorter", &sorter)],
+    )? {
+        SEARCHSORTED_KERNEL.get(key)?(
+            sorted_sequence,
+            self_,
+            out_int32,
+            right,
+            side,
+            sorter,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("searchsorted"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("searchsorted_kernel").missing(key, &SEARCHSORTED_KERNEL));
     missing.extend(Serves::dense("sort_kernel").missing(key, &SORT_KERNEL));
 }
 
@@ -118,6 +167,211 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 "argsort",
                 out,
                 &composite::sort::argsort_stable(self_, stable, dim, descending)?,
+            )
+        },
+    )?;
+    registrar.structured(
+        "searchsorted.Tensor",
+        &handles::SEARCHSORTED_TENSOR,
+        Serves::dense("searchsorted_kernel"),
+        |keyset, (sorted_sequence, self_, out_int32, right, side, sorter)| {
+            let mut outs = StructuredOutputs::functional(1);
+            searchsorted_tensor_run(
+                keyset,
+                &mut outs,
+                sorted_sequence,
+                self_,
+                out_int32,
+                right,
+                side,
+                sorter,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "searchsorted.Tensor_out",
+        &handles::SEARCHSORTED_TENSOR_OUT,
+        Serves::dense("searchsorted_kernel"),
+        |keyset, (sorted_sequence, self_, out_int32, right, side, sorter, out)| {
+            if operands::overlaps(
+                &[out],
+                "searchsorted",
+                operands::Overlap::Separate,
+                &[("sorted_sequence", &sorted_sequence), ("self", &self_), ("sorter", &sorter)],
+            )? {
+                return structured::write_exact(
+                    "searchsorted",
+                    out,
+                    &redispatch::searchsorted_tensor(
+                        keyset,
+                        sorted_sequence,
+                        self_,
+                        out_int32,
+                        right,
+                        side,
+                        sorter,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            searchsorted_tensor_run(
+                keyset,
+                &mut outs,
+                sorted_sequence,
+                self_,
+                out_int32,
+                right,
+                side,
+                sorter,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "searchsorted.Scalar",
+        &handles::SEARCHSORTED_SCALAR,
+        IMPLICIT,
+        |_, (sorted_sequence, self_, out_int32, right, side, sorter)| {
+            crate::at::searchsorted_tensor(
+                sorted_sequence,
+                &crate::wrapped_scalar_tensor(self_)?,
+                out_int32,
+                right,
+                side,
+                sorter,
+            )
+        },
+    )?;
+    registrar.implement(
+        "searchsorted.Scalar_out",
+        &handles::SEARCHSORTED_SCALAR_OUT,
+        EXPLICIT,
+        |_, (sorted_sequence, self_, out_int32, right, side, sorter, out)| {
+            crate::at::searchsorted_tensor_out(
+                sorted_sequence,
+                &crate::wrapped_scalar_tensor(self_)?,
+                out_int32,
+                right,
+                side,
+                sorter,
+                out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "bucketize.Tensor",
+        &handles::BUCKETIZE_TENSOR,
+        IMPLICIT,
+        |_, (self_, boundaries, out_int32, right)| {
+            composite::sort::bucketize_tensor(self_, boundaries, out_int32, right)
+        },
+    )?;
+    registrar.implement(
+        "bucketize.Tensor_out",
+        &handles::BUCKETIZE_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, boundaries, out_int32, right, out)| {
+            structured::write_out(
+                "bucketize",
+                out,
+                &composite::sort::bucketize_tensor(self_, boundaries, out_int32, right)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "bucketize.Scalar",
+        &handles::BUCKETIZE_SCALAR,
+        IMPLICIT,
+        |_, (self_, boundaries, out_int32, right)| {
+            crate::at::bucketize_tensor(&crate::wrapped_scalar_tensor(self_)?, boundaries, out_int32, right)
+        },
+    )?;
+    registrar.implement(
+        "bucketize.Scalar_out",
+        &handles::BUCKETIZE_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, boundaries, out_int32, right, out)| {
+            crate::at::bucketize_tensor_out(
+                &crate::wrapped_scalar_tensor(self_)?,
+                boundaries,
+                out_int32,
+                right,
+                out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "isin.Tensor_Tensor",
+        &handles::ISIN_TENSOR_TENSOR,
+        IMPLICIT,
+        |_, (elements, test_elements, assume_unique, invert)| {
+            composite::sort::isin_tensor_tensor(elements, test_elements, assume_unique, invert)
+        },
+    )?;
+    registrar.implement(
+        "isin.Tensor_Tensor_out",
+        &handles::ISIN_TENSOR_TENSOR_OUT,
+        EXPLICIT,
+        |_, (elements, test_elements, assume_unique, invert, out)| {
+            structured::write_out(
+                "isin",
+                out,
+                &composite::sort::isin_tensor_tensor(elements, test_elements, assume_unique, invert)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "isin.Tensor_Scalar",
+        &handles::ISIN_TENSOR_SCALAR,
+        IMPLICIT,
+        |_, (elements, test_element, assume_unique, invert)| {
+            crate::at::isin_tensor_tensor(
+                elements,
+                &crate::wrapped_scalar_tensor(test_element)?,
+                assume_unique,
+                invert,
+            )
+        },
+    )?;
+    registrar.implement(
+        "isin.Tensor_Scalar_out",
+        &handles::ISIN_TENSOR_SCALAR_OUT,
+        EXPLICIT,
+        |_, (elements, test_element, assume_unique, invert, out)| {
+            crate::at::isin_tensor_tensor_out(
+                elements,
+                &crate::wrapped_scalar_tensor(test_element)?,
+                assume_unique,
+                invert,
+                out,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "isin.Scalar_Tensor",
+        &handles::ISIN_SCALAR_TENSOR,
+        IMPLICIT,
+        |_, (element, test_elements, assume_unique, invert)| {
+            crate::at::isin_tensor_tensor(
+                &crate::wrapped_scalar_tensor(element)?,
+                test_elements,
+                assume_unique,
+                invert,
+            )
+        },
+    )?;
+    registrar.implement(
+        "isin.Scalar_Tensor_out",
+        &handles::ISIN_SCALAR_TENSOR_OUT,
+        EXPLICIT,
+        |_, (element, test_elements, assume_unique, invert, out)| {
+            crate::at::isin_tensor_tensor_out(
+                &crate::wrapped_scalar_tensor(element)?,
+                test_elements,
+                assume_unique,
+                invert,
+                out,
             )
         },
     )?;
