@@ -48,7 +48,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("scatter_add", &["f[n c], 1, l[n m], f[n m]"]),
     ("masked_fill_.Scalar", &["f[n c], o[n c], 1", "f[n c], o[c], 1"]),
     ("searchsorted.Tensor", &["f[n], f[c m]", "f[n c], f[n m]", "f[n], f[c], 1, 1"]),
-    ("frexp.Tensor", &["f[n c]"]),
+    ("gelu", &["f[n c], none", "f'[n c], tanh"]),
+    ("gelu_backward", &["f[n c], f[n c], none", "f'[n c], f[c], tanh"]),
+    ("elu_backward", &["f[n c], 1, 1.5, 1, true, f[n c]", "f'[n c], 1, 1, 1, false, f[c]"]),
+    ("leaky_relu_backward", &["f[n c], f[n c], 0.5, false", "f'[n c], f[c], 2, true"]),
+    ("polygamma", &["1, f[n c]", "0, f'[n c]"]),
     ("mm", &["f[n c], f[c m]", "f'[n c], f[c 2]"]),
     ("addmm", &["f[n m], f[n c], f[c m]", "f[m], f[n c], f[c m]"]),
     ("bmm", &["f[b n c], f[b c m]"]),
@@ -122,6 +126,12 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 
 /// Composites, which are symbolic because what they are made of is: those that look at sizes themselves.
 const COMPOSITES: &[(&str, &[&str])] = &[
+    ("glu", &["f[n 4 h], 1", "f'[n 6], -1"]),
+    ("glu_backward", &["f[n 2 h], f[n 4 h], 1"]),
+    ("prelu", &["f[n c h], f[c]", "f[n c], f[1]", "f[n], f[]"]),
+    ("mvlgamma", &["f[n c], 3"]),
+    ("bucketize.Tensor", &["f[n c], f[m]"]),
+    ("isin.Tensor_Tensor", &["f[n c], f[m]"]),
     ("reshape", &["f[n c h], {n -1}", "f'[n c], {-1}", "f[n c], {c n}"]),
     ("flatten.using_ints", &["f[n c h], 1"]),
     ("unflatten.int", &["f[n 6], 1, {2 -1}"]),
@@ -326,7 +336,7 @@ fn default(argument: &Argument) -> Result<IValue> {
 fn run(op: OperatorHandle, world: &World, example: &str) -> Result<Vec<Tensor>> {
     // Outputs have to be of the right dtypes: the first that are accepted.
     let mut outcome = Ok(Stack::new());
-    for outs in ["ff", "fl", "ll", "oo", "zz"] {
+    for outs in ["ff", "fl", "fi", "ll", "oo", "zz"] {
         let mut stack = world.arguments(op.schema()?, example, outs)?;
         outcome = op.call_boxed(&mut stack).map(|()| stack);
         if outcome.is_ok() || !op.schema()?.is_out() {
