@@ -19,6 +19,7 @@ mod registrar;
 mod scalar_tensor;
 pub mod structured;
 pub mod sym;
+pub mod terms;
 pub mod view;
 
 use std::sync::OnceLock;

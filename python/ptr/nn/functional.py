@@ -17,11 +17,44 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+# Families of functions that are imported when one of them is touched: `import ptr` stays small.
+_FAMILIES = {
+    "dropout": "alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
+    "loss": (
+        "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss gaussian_nll_loss "
+        "hinge_embedding_loss huber_loss kl_div margin_ranking_loss multi_margin_loss multilabel_margin_loss "
+        "multilabel_soft_margin_loss poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss "
+        "triplet_margin_with_distance_loss"
+    ),
+    "norm": "batch_norm group_norm instance_norm layer_norm local_response_norm normalize rms_norm",
+    "pooling": (
+        "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool1d_with_indices "
+        "adaptive_max_pool2d adaptive_max_pool2d_with_indices adaptive_max_pool3d "
+        "adaptive_max_pool3d_with_indices fold lp_pool1d lp_pool2d lp_pool3d max_pool1d "
+        "max_pool1d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d max_unpool3d "
+        "unfold"
+    ),
+    "resize": "interpolate upsample upsample_bilinear upsample_nearest",
+    "sparse": "embedding",
+}
+_FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+
 __all__ = [
+    "adaptive_avg_pool1d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
     "bilinear",
     "celu",
     "celu_",
+    "channel_shuffle",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cosine_similarity",
     "cross_entropy",
     "dropout",
     "elu",
@@ -43,9 +76,14 @@ __all__ = [
     "max_pool2d_with_indices",
     "mish",
     "mse_loss",
+    "native_channel_shuffle",
     "nll_loss",
+    "one_hot",
     "pad",
     "prelu",
+    "pairwise_distance",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "relu",
     "relu6",
     "relu_",
@@ -64,6 +102,7 @@ __all__ = [
     "tanhshrink",
     "threshold",
     "threshold_",
+    *_FAMILY_OF,
 ]
 
 Tensor = torch.Tensor
@@ -73,8 +112,30 @@ _overridable = torch._C._overridable
 
 # linear(input, weight, bias=None): y = input @ weight.T + bias
 linear = _nn.linear
-# conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)
+# conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1); likewise for sequences and volumes
+conv1d = _VF.conv1d
 conv2d = _VF.conv2d
+conv3d = _VF.conv3d
+# conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1)
+conv_transpose1d = _VF.conv_transpose1d
+conv_transpose2d = _VF.conv_transpose2d
+conv_transpose3d = _VF.conv_transpose3d
+# avg_pool2d(input, kernel_size, stride=[], padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None)
+avg_pool1d = _VF.avg_pool1d
+avg_pool2d = _nn.avg_pool2d
+avg_pool3d = _nn.avg_pool3d
+# adaptive_avg_pool1d(input, output_size)
+adaptive_avg_pool1d = _VF.adaptive_avg_pool1d
+# pixel_shuffle(input, upscale_factor), pixel_unshuffle(input, downscale_factor), channel_shuffle(input, groups)
+pixel_shuffle = _VF.pixel_shuffle
+pixel_unshuffle = _VF.pixel_unshuffle
+channel_shuffle = _VF.channel_shuffle
+native_channel_shuffle = _VF.native_channel_shuffle
+# cosine_similarity(x1, x2, dim=1, eps=1e-8), pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False)
+cosine_similarity = _VF.cosine_similarity
+pairwise_distance = _VF.pairwise_distance
+# one_hot(input, num_classes=-1)
+one_hot = _nn.one_hot
 # relu_(input): relu, written into the input
 relu_ = _VF.relu_
 # In-place forms: written into the input.
@@ -436,3 +497,18 @@ def l1_loss(
     if size_average is not None or reduce is not None:
         reduction = _Reduction.legacy_get_string(size_average, reduce)
     return _elementwise_loss(l1_loss, _nn.l1_loss, torch.abs, input, target, reduction, weight)
+
+
+def __getattr__(name: str) -> Any:
+    family = _FAMILY_OF.get(name)
+    if family is None:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from importlib import import_module
+
+    # The next access finds the function itself.
+    function = globals()[name] = getattr(import_module(f"ptr.nn._functional.{family}"), name)
+    return function
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FAMILY_OF})

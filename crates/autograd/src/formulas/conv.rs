@@ -72,3 +72,8 @@ pub fn convolution_double_backward(
     };
     Ok((to_grad_output, to_input, to_weight))
 }
+
+/// The sizes of an image.
+pub fn last_two(sizes: &[SymInt]) -> Result<SymDimVector> {
+    ops::composite::conv::last_two(sizes)
+}

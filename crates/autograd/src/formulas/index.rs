@@ -97,3 +97,8 @@ pub fn masked_select_backward(grad: &Tensor, sizes: &[SymInt], mask: &Tensor) ->
     let full = at::index_put(&zeros, &[Some(mask)], grad, false)?;
     sum_to(&at::view(&full, &shape)?, sizes)
 }
+
+/// `embedding_dense_backward`
+pub fn embedding_rows(grad: &Tensor, indices: &Tensor, padding_idx: &SymInt) -> Result<Tensor> {
+    ops::composite::index::embedding_rows(grad, indices, padding_idx)
+}

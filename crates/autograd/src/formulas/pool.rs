@@ -17,3 +17,15 @@ pub fn max_pool_double_backward(grad: &Tensor, indices: &Tensor, dim: usize) -> 
     let grad = at::view(&at::contiguous(grad, MemoryFormat::Contiguous)?, &flat)?;
     at::view(&at::gather(&grad, -1, &indices, false)?, &sizes)
 }
+
+/// `constant_pad_nd`: what was added is cut, what was cut had no part.
+pub fn constant_pad_nd_backward(grad: &Tensor, pad: &[SymInt]) -> Result<Tensor> {
+    let negated =
+        pad.iter().map(|amount| SymInt::from(0).sym_sub(amount)).collect::<Result<Vec<SymInt>>>()?;
+    at::constant_pad_nd(grad, &negated, &c10::Scalar::Int(0))
+}
+
+/// The last sizes of a tensor.
+pub fn last_sizes(sizes: &[SymInt], count: usize) -> Result<SymDimVector> {
+    ops::composite::pool::last_sizes(sizes, count)
+}

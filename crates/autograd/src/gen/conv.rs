@@ -7,11 +7,11 @@ use c10::{Result, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
+use super::no_gradient;
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
-
-use super::no_gradient;
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
@@ -84,6 +84,37 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         output_differentiability: &[false],
         forward: None,
         backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::im2col",
+        node_name: "Im2ColBackward0",
+        source: "conv.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: im2col_apply,
+    },
+    DerivativeEntry {
+        op: "aten::col2im",
+        node_name: "Col2ImBackward0",
+        source: "conv.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: col2im_apply,
     },
 ];
 
@@ -172,6 +203,40 @@ fn convolution_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         if ctx.needs(2) {
             ctx.set_grad(2, grad_2);
         }
+    }
+    Ok(())
+}
+
+fn im2col_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let dilation = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dilation = <Vec<i64> as ArgType>::borrow(&dilation);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        ctx.set_grad(
+            0,
+            at::col2im(grad, &last_two(self_sym_sizes)?, kernel_size, dilation, padding, stride)?,
+        );
+    }
+    Ok(())
+}
+
+fn col2im_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let dilation = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dilation = <Vec<i64> as ArgType>::borrow(&dilation);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        ctx.set_grad(0, at::im2col(grad, kernel_size, dilation, padding, stride)?);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::needless_borrow)]
 
-use c10::{Result, Scalar};
+use c10::{Result, Scalar, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
@@ -296,6 +296,42 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: no_gradient,
     },
+    DerivativeEntry {
+        op: "aten::embedding",
+        node_name: "EmbeddingBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: embedding_apply,
+    },
+    DerivativeEntry {
+        op: "aten::embedding_dense_backward",
+        node_name: "EmbeddingDenseBackwardBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Value { arg: 3 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: embedding_dense_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::embedding_renorm_",
+        node_name: "EmbeddingRenormBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: embedding_renorm__apply,
+    },
 ];
 
 fn index_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -496,6 +532,48 @@ fn masked_select_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let self_sym_sizes = ctx.sym_sizes(0)?;
         let mask = &ctx.tensor(1)?;
         ctx.set_grad(0, masked_select_backward(grad, self_sym_sizes, mask)?);
+    }
+    Ok(())
+}
+
+fn embedding_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let weight = &ctx.tensor(0)?;
+        let indices = &ctx.tensor(1)?;
+        let padding_idx = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let padding_idx = <SymInt as ArgType>::borrow(&padding_idx);
+        let scale_grad_by_freq = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scale_grad_by_freq = <bool as ArgType>::borrow(&scale_grad_by_freq);
+        let sparse = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let sparse = <bool as ArgType>::borrow(&sparse);
+        ctx.set_grad(
+            0,
+            at::embedding_backward(
+                grad,
+                indices,
+                &weight.sym_size(0)?,
+                padding_idx,
+                scale_grad_by_freq,
+                sparse,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn embedding_dense_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        let padding_idx = <SymInt as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding_idx = <SymInt as ArgType>::borrow(&padding_idx);
+        ctx.set_grad(0, embedding_rows(grad, indices, padding_idx)?);
+    }
+    Ok(())
+}
+
+fn embedding_renorm__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::embedding_renorm_", "self", "embedding_renorm")?);
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::needless_borrow)]
 
-use c10::{Result, SymInt};
+use c10::{Result, Scalar, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
@@ -73,6 +73,176 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         output_differentiability: &[],
         forward: None,
         backward: mse_loss_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::smooth_l1_loss",
+        node_name: "SmoothL1LossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: smooth_l1_loss_apply,
+    },
+    DerivativeEntry {
+        op: "aten::smooth_l1_loss_backward",
+        node_name: "SmoothL1LossBackwardBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 2, needed_by: 0b111 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 0, needed_by: 0b110 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: smooth_l1_loss_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::huber_loss",
+        node_name: "HuberLossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: huber_loss_apply,
+    },
+    DerivativeEntry {
+        op: "aten::huber_loss_backward",
+        node_name: "HuberLossBackwardBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 2, needed_by: 0b111 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 0, needed_by: 0b110 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: huber_loss_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::soft_margin_loss",
+        node_name: "SoftMarginLossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: soft_margin_loss_apply,
+    },
+    DerivativeEntry {
+        op: "aten::soft_margin_loss_backward",
+        node_name: "SoftMarginLossBackwardBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: soft_margin_loss_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::binary_cross_entropy",
+        node_name: "BinaryCrossEntropyBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: binary_cross_entropy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::binary_cross_entropy_backward",
+        node_name: "BinaryCrossEntropyBackwardBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2, 3],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 0, needed_by: 0b110 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: binary_cross_entropy_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::binary_cross_entropy_with_logits",
+        node_name: "BinaryCrossEntropyWithLogitsBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 1, 2, 3],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b11 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: binary_cross_entropy_with_logits_apply,
+    },
+    DerivativeEntry {
+        op: "aten::multi_margin_loss",
+        node_name: "MultiMarginLossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0, 4],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 4, needed_by: 0b1 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: multi_margin_loss_apply,
+    },
+    DerivativeEntry {
+        op: "aten::multilabel_margin_loss_forward",
+        node_name: "MultilabelMarginLossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: multilabel_margin_loss_forward_apply,
     },
 ];
 
@@ -157,6 +327,315 @@ fn mse_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
         let reduction = <i64 as ArgType>::borrow(&reduction);
         ctx.set_grad(2, at::neg(&mse_loss_double_backward(grad, grad_output, target, reduction)?)?);
+    }
+    Ok(())
+}
+
+fn smooth_l1_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let beta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let beta = <f64 as ArgType>::borrow(&beta);
+        ctx.set_grad(0, at::smooth_l1_loss_backward(grad, self_, target, reduction, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let beta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let beta = <f64 as ArgType>::borrow(&beta);
+        ctx.set_grad(1, at::smooth_l1_loss_backward(grad, target, self_, reduction, beta)?);
+    }
+    Ok(())
+}
+
+fn smooth_l1_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let beta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let beta = <f64 as ArgType>::borrow(&beta);
+        ctx.set_grad(0, at::smooth_l1_loss_backward(grad, self_, target, reduction, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let beta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let beta = <f64 as ArgType>::borrow(&beta);
+        ctx.set_grad(1, smooth_l1_double_backward(grad, grad_output, self_, target, reduction, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let beta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let beta = <f64 as ArgType>::borrow(&beta);
+        ctx.set_grad(
+            2,
+            at::neg(&smooth_l1_double_backward(grad, grad_output, self_, target, reduction, beta)?)?,
+        );
+    }
+    Ok(())
+}
+
+fn huber_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let delta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let delta = <f64 as ArgType>::borrow(&delta);
+        ctx.set_grad(0, at::huber_loss_backward(grad, self_, target, reduction, delta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let delta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let delta = <f64 as ArgType>::borrow(&delta);
+        ctx.set_grad(1, at::huber_loss_backward(grad, target, self_, reduction, delta)?);
+    }
+    Ok(())
+}
+
+fn huber_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let delta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let delta = <f64 as ArgType>::borrow(&delta);
+        ctx.set_grad(0, at::huber_loss_backward(grad, self_, target, reduction, delta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let delta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let delta = <f64 as ArgType>::borrow(&delta);
+        ctx.set_grad(1, huber_double_backward(grad, grad_output, self_, target, reduction, delta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let delta = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let delta = <f64 as ArgType>::borrow(&delta);
+        ctx.set_grad(
+            2,
+            at::neg(&huber_double_backward(grad, grad_output, self_, target, reduction, delta)?)?,
+        );
+    }
+    Ok(())
+}
+
+fn soft_margin_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, at::soft_margin_loss_backward(grad, self_, target, reduction)?);
+    }
+    if ctx.needs(1) {
+        ctx.set_grad(1, not_implemented("aten::soft_margin_loss", "target", "soft_margin_loss")?);
+    }
+    Ok(())
+}
+
+fn soft_margin_loss_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, at::soft_margin_loss_backward(grad, self_, target, reduction)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(3)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(1, soft_margin_double_backward(grad, grad_output, self_, target, reduction)?);
+    }
+    if ctx.needs(2) {
+        ctx.set_grad(
+            2,
+            not_implemented("aten::soft_margin_loss_backward", "target", "soft_margin_loss_backward")?,
+        );
+    }
+    Ok(())
+}
+
+fn binary_cross_entropy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, at::binary_cross_entropy_backward(grad, self_, target, weight, reduction)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(1, binary_cross_entropy_target_backward(grad, self_, target, weight, reduction)?);
+    }
+    if ctx.needs(2) {
+        ctx.set_grad(
+            2,
+            not_implemented("aten::binary_cross_entropy", "weight", "binary_cross_entropy weight")?,
+        );
+    }
+    Ok(())
+}
+
+fn binary_cross_entropy_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, at::binary_cross_entropy_backward(grad, self_, target, weight, reduction)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(
+            1,
+            binary_cross_entropy_double_backward(grad, grad_output, self_, target, weight, reduction)?,
+        );
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let grad_output = &ctx.tensor(4)?;
+        let self_ = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(
+            2,
+            binary_cross_entropy_double_backward_target(grad, grad_output, self_, weight, reduction)?,
+        );
+    }
+    if ctx.needs(3) {
+        ctx.set_grad(
+            3,
+            not_implemented(
+                "aten::binary_cross_entropy_backward",
+                "weight",
+                "binary_cross_entropy_backward weight",
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn binary_cross_entropy_with_logits_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let pos_weight = ctx.opt_tensor(3)?;
+        let pos_weight = pos_weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(4)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, logits_gradient(grad, self_, target, weight, pos_weight, reduction)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let pos_weight = ctx.opt_tensor(3)?;
+        let pos_weight = pos_weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(4)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(1, logits_target_gradient(grad, self_, target, weight, pos_weight, reduction)?);
+    }
+    if ctx.needs(2) {
+        ctx.set_grad(
+            2,
+            not_implemented(
+                "aten::binary_cross_entropy_with_logits",
+                "weight",
+                "binary_cross_entropy_with_logits weight",
+            )?,
+        );
+    }
+    if ctx.needs(3) {
+        ctx.set_grad(
+            3,
+            not_implemented(
+                "aten::binary_cross_entropy_with_logits",
+                "pos_weight",
+                "binary_cross_entropy_with_logits pos_weight",
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn multi_margin_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let p = <Scalar as ArgType>::hold(ctx.value(2)?.clone())?;
+        let p = <Scalar as ArgType>::borrow(&p);
+        let margin = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let margin = <Scalar as ArgType>::borrow(&margin);
+        let weight = ctx.opt_tensor(4)?;
+        let weight = weight.as_ref();
+        let reduction = <i64 as ArgType>::hold(ctx.value(5)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        ctx.set_grad(0, at::multi_margin_loss_backward(grad, self_, target, p, margin, weight, reduction)?);
+    }
+    if ctx.needs(1) {
+        ctx.set_grad(1, not_implemented("aten::multi_margin_loss", "weight", "multi_margin_loss weight")?);
+    }
+    Ok(())
+}
+
+fn multilabel_margin_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let target = &ctx.tensor(1)?;
+        let reduction = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let reduction = <i64 as ArgType>::borrow(&reduction);
+        let is_target = &ctx.tensor(3)?;
+        ctx.set_grad(0, at::multilabel_margin_loss_backward(grad, self_, target, reduction, is_target)?);
     }
     Ok(())
 }

@@ -47,6 +47,167 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: native_layer_norm_backward_apply,
     },
+    DerivativeEntry {
+        op: "aten::native_batch_norm",
+        node_name: "NativeBatchNormBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: native_batch_norm_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_native_batch_norm_legit",
+        node_name: "NativeBatchNormLegitBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: _native_batch_norm_legit_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_native_batch_norm_legit.no_stats",
+        node_name: "NativeBatchNormLegitBackward1",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: _native_batch_norm_legit_no_stats_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_batch_norm_with_update",
+        node_name: "BatchNormWithUpdateBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Value { arg: 6 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[true, false, false, false],
+        forward: None,
+        backward: _batch_norm_with_update_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_batch_norm_no_update",
+        node_name: "BatchNormNoUpdateBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Value { arg: 6 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[true, false, false, false],
+        forward: None,
+        backward: _batch_norm_no_update_apply,
+    },
+    DerivativeEntry {
+        op: "aten::native_batch_norm_backward",
+        node_name: "NativeBatchNormBackwardBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2, 5, 6],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 2, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Input { arg: 5, needed_by: 0b111 },
+            SavedArg::Input { arg: 6, needed_by: 0b111 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Value { arg: 8 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: native_batch_norm_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::batch_norm_backward",
+        node_name: "BatchNormBackwardBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2, 5, 6, 10],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Input { arg: 2, needed_by: 0b111 },
+            SavedArg::Input { arg: 3, needed_by: 0b111 },
+            SavedArg::Input { arg: 4, needed_by: 0b111 },
+            SavedArg::Input { arg: 5, needed_by: 0b111 },
+            SavedArg::Input { arg: 6, needed_by: 0b111 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Value { arg: 8 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: batch_norm_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::native_group_norm",
+        node_name: "NativeGroupNormBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b111 },
+            SavedArg::Input { arg: 1, needed_by: 0b111 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Output { ret: 1, needed_by: 0b111 },
+            SavedArg::Output { ret: 2, needed_by: 0b111 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: native_group_norm_apply,
+    },
+    DerivativeEntry {
+        op: "aten::native_group_norm_backward",
+        node_name: "NativeGroupNormBackwardBackward0",
+        source: "norm.yaml",
+        differentiable: &[0, 1, 2, 3, 4],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: native_group_norm_backward_apply,
+    },
 ];
 
 fn native_layer_norm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -129,6 +290,403 @@ fn native_layer_norm_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         ctx.set_grad(
             3,
             not_implemented("aten::native_layer_norm_backward", "rstd", "native_layer_norm_backward rstd")?,
+        );
+    }
+    Ok(())
+}
+
+fn native_batch_norm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let running_mean = ctx.opt_tensor(2)?;
+        let running_mean = running_mean.as_ref();
+        let running_var = ctx.opt_tensor(3)?;
+        let running_var = running_var.as_ref();
+        let training = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let training = <bool as ArgType>::borrow(&training);
+        let eps = <f64 as ArgType>::hold(ctx.value(5)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(6)?;
+        let result2 = &ctx.tensor(7)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = at::native_batch_norm_backward(
+            grad,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            Some(result1),
+            Some(result2),
+            training,
+            eps,
+            &grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn _native_batch_norm_legit_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let running_mean = &ctx.tensor(2)?;
+        let running_var = &ctx.tensor(3)?;
+        let training = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let training = <bool as ArgType>::borrow(&training);
+        let eps = <f64 as ArgType>::hold(ctx.value(5)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(6)?;
+        let result2 = &ctx.tensor(7)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = at::native_batch_norm_backward(
+            grad,
+            input,
+            weight,
+            Some(running_mean),
+            Some(running_var),
+            Some(result1),
+            Some(result2),
+            training,
+            eps,
+            &grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn _native_batch_norm_legit_no_stats_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let training = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let training = <bool as ArgType>::borrow(&training);
+        let eps = <f64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(4)?;
+        let result2 = &ctx.tensor(5)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = at::native_batch_norm_backward(
+            grad,
+            input,
+            weight,
+            None,
+            None,
+            Some(result1),
+            Some(result2),
+            training,
+            eps,
+            &grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn _batch_norm_with_update_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let running_mean = &ctx.tensor(2)?;
+        let running_var = &ctx.tensor(3)?;
+        let eps = <f64 as ArgType>::hold(ctx.value(4)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(5)?;
+        let result2 = &ctx.tensor(6)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = at::native_batch_norm_backward(
+            grad,
+            input,
+            weight,
+            Some(running_mean),
+            Some(running_var),
+            Some(result1),
+            Some(result2),
+            true,
+            eps,
+            &grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn _batch_norm_no_update_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1, 2]), ctx.grad(0)) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let running_mean = ctx.opt_tensor(2)?;
+        let running_mean = running_mean.as_ref();
+        let running_var = ctx.opt_tensor(3)?;
+        let running_var = running_var.as_ref();
+        let eps = <f64 as ArgType>::hold(ctx.value(4)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(5)?;
+        let result2 = &ctx.tensor(6)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = at::native_batch_norm_backward(
+            grad,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            Some(result1),
+            Some(result2),
+            false,
+            eps,
+            &grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn native_batch_norm_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs_any(&[1, 2, 0]) {
+        let grad_out = &ctx.tensor(0)?;
+        let input = &ctx.tensor(1)?;
+        let weight = ctx.opt_tensor(2)?;
+        let weight = weight.as_ref();
+        let running_mean = ctx.opt_tensor(3)?;
+        let running_mean = running_mean.as_ref();
+        let running_var = ctx.opt_tensor(4)?;
+        let running_var = running_var.as_ref();
+        let save_mean = ctx.opt_tensor(5)?;
+        let save_mean = save_mean.as_ref();
+        let save_invstd = ctx.opt_tensor(6)?;
+        let save_invstd = save_invstd.as_ref();
+        let train = <bool as ArgType>::hold(ctx.value(7)?.clone())?;
+        let train = <bool as ArgType>::borrow(&train);
+        let eps = <f64 as ArgType>::hold(ctx.value(8)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let grad_input_mask = [ctx.needs(1), ctx.needs(2), ctx.needs(0)];
+        let (grad_0, grad_1, grad_2) = batch_norm_double_backward(
+            input,
+            weight,
+            grads,
+            grad_out,
+            [running_mean, running_var],
+            [save_mean, save_invstd],
+            train,
+            eps,
+            grad_input_mask,
+        )?;
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_0);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_1);
+        }
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_2);
+        }
+    }
+    if ctx.needs(3) {
+        ctx.set_grad(
+            3,
+            not_implemented(
+                "aten::native_batch_norm_backward",
+                "save_mean",
+                "native_batch_norm_backward save_mean",
+            )?,
+        );
+    }
+    if ctx.needs(4) {
+        ctx.set_grad(
+            4,
+            not_implemented(
+                "aten::native_batch_norm_backward",
+                "save_invstd",
+                "native_batch_norm_backward save_invstd",
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn batch_norm_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs_any(&[1, 2, 0]) {
+        let grad_out = &ctx.tensor(0)?;
+        let input = &ctx.tensor(1)?;
+        let weight = &ctx.tensor(2)?;
+        let running_mean = ctx.opt_tensor(3)?;
+        let running_mean = running_mean.as_ref();
+        let running_var = ctx.opt_tensor(4)?;
+        let running_var = running_var.as_ref();
+        let save_mean = ctx.opt_tensor(5)?;
+        let save_mean = save_mean.as_ref();
+        let save_var = ctx.opt_tensor(6)?;
+        let save_var = save_var.as_ref();
+        let update = <bool as ArgType>::hold(ctx.value(7)?.clone())?;
+        let update = <bool as ArgType>::borrow(&update);
+        let eps = <f64 as ArgType>::hold(ctx.value(8)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let grad_input_mask = [ctx.needs(1), ctx.needs(2), ctx.needs(0)];
+        let (grad_0, grad_1, grad_2) = batch_norm_double_backward(
+            input,
+            Some(weight),
+            grads,
+            grad_out,
+            [running_mean, running_var],
+            [save_mean, save_var],
+            update,
+            eps,
+            grad_input_mask,
+        )?;
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_0);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_1);
+        }
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_2);
+        }
+    }
+    if ctx.needs(3) {
+        ctx.set_grad(
+            3,
+            not_implemented("aten::batch_norm_backward", "save_mean", "batch_norm_backward save_mean")?,
+        );
+    }
+    if ctx.needs(4) {
+        ctx.set_grad(
+            4,
+            not_implemented("aten::batch_norm_backward", "save_var", "batch_norm_backward save_var")?,
+        );
+    }
+    if ctx.needs(5) {
+        ctx.set_grad(
+            5,
+            not_implemented("aten::batch_norm_backward", "reserve", "batch_norm_backward reserve")?,
+        );
+    }
+    Ok(())
+}
+
+fn native_group_norm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs_any(&[0, 1, 2]) {
+        let input = &ctx.tensor(0)?;
+        let weight = ctx.opt_tensor(1)?;
+        let weight = weight.as_ref();
+        let N = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let N = <SymInt as ArgType>::borrow(&N);
+        let C = <SymInt as ArgType>::hold(ctx.value(3)?.clone())?;
+        let C = <SymInt as ArgType>::borrow(&C);
+        let HxW = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
+        let HxW = <SymInt as ArgType>::borrow(&HxW);
+        let group = <i64 as ArgType>::hold(ctx.value(5)?.clone())?;
+        let group = <i64 as ArgType>::borrow(&group);
+        let eps = <f64 as ArgType>::hold(ctx.value(6)?.clone())?;
+        let eps = <f64 as ArgType>::borrow(&eps);
+        let result1 = &ctx.tensor(7)?;
+        let result2 = &ctx.tensor(8)?;
+        let grad_input_mask = [ctx.needs(0), ctx.needs(1), ctx.needs(2)];
+        let (grad_0, grad_1, grad_2) = group_norm_backward(
+            grads,
+            input,
+            result1,
+            result2,
+            weight,
+            N,
+            C,
+            HxW,
+            group,
+            eps,
+            grad_input_mask,
+        )?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+        if ctx.needs(2) {
+            ctx.set_grad(2, grad_2);
+        }
+    }
+    Ok(())
+}
+
+fn native_group_norm_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(
+            0,
+            not_implemented("aten::native_group_norm_backward", "grad_out", "native_group_norm_backward")?,
+        );
+    }
+    if ctx.needs(1) {
+        ctx.set_grad(
+            1,
+            not_implemented("aten::native_group_norm_backward", "input", "native_group_norm_backward")?,
+        );
+    }
+    if ctx.needs(2) {
+        ctx.set_grad(
+            2,
+            not_implemented("aten::native_group_norm_backward", "mean", "native_group_norm_backward")?,
+        );
+    }
+    if ctx.needs(3) {
+        ctx.set_grad(
+            3,
+            not_implemented("aten::native_group_norm_backward", "rstd", "native_group_norm_backward")?,
+        );
+    }
+    if ctx.needs(4) {
+        ctx.set_grad(
+            4,
+            not_implemented("aten::native_group_norm_backward", "weight", "native_group_norm_backward")?,
         );
     }
     Ok(())

@@ -3,13 +3,14 @@
 
 #![allow(clippy::too_many_arguments, clippy::needless_borrow)]
 
-use c10::Result;
+use c10::{Result, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
-use crate::{BackwardCtx, DerivativeEntry, SavedArg};
+use crate::forward_ad::ForwardRule;
+use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
 pub(super) static ENTRIES: &[DerivativeEntry] = &[
@@ -40,6 +41,714 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         output_differentiability: &[],
         forward: None,
         backward: max_pool2d_with_indices_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::constant_pad_nd",
+        node_name: "ConstantPadNdBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: constant_pad_nd_apply,
+    },
+    DerivativeEntry {
+        op: "aten::pixel_shuffle",
+        node_name: "PixelShuffleBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: pixel_shuffle_apply,
+    },
+    DerivativeEntry {
+        op: "aten::pixel_unshuffle",
+        node_name: "PixelUnshuffleBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: pixel_unshuffle_apply,
+    },
+    DerivativeEntry {
+        op: "aten::channel_shuffle",
+        node_name: "ChannelShuffleBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: channel_shuffle_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad1d",
+        node_name: "ReflectionPad1DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: reflection_pad1d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad1d_backward",
+        node_name: "ReflectionPad1DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: reflection_pad1d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad2d",
+        node_name: "ReflectionPad2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: reflection_pad2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad2d_backward",
+        node_name: "ReflectionPad2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: reflection_pad2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad3d",
+        node_name: "ReflectionPad3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: reflection_pad3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::reflection_pad3d_backward",
+        node_name: "ReflectionPad3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: reflection_pad3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad1d",
+        node_name: "ReplicationPad1DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: replication_pad1d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad1d_backward",
+        node_name: "ReplicationPad1DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: replication_pad1d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad2d",
+        node_name: "ReplicationPad2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: replication_pad2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad2d_backward",
+        node_name: "ReplicationPad2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: replication_pad2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad3d",
+        node_name: "ReplicationPad3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: replication_pad3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::replication_pad3d_backward",
+        node_name: "ReplicationPad3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Value { arg: 2 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: replication_pad3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::avg_pool2d",
+        node_name: "AvgPool2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: avg_pool2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::avg_pool2d_backward",
+        node_name: "AvgPool2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: avg_pool2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::avg_pool3d",
+        node_name: "AvgPool3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: avg_pool3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::avg_pool3d_backward",
+        node_name: "AvgPool3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: avg_pool3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_adaptive_avg_pool2d",
+        node_name: "AdaptiveAvgPool2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _adaptive_avg_pool2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_adaptive_avg_pool2d_backward",
+        node_name: "AdaptiveAvgPool2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: _adaptive_avg_pool2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_adaptive_avg_pool3d",
+        node_name: "AdaptiveAvgPool3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _adaptive_avg_pool3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_adaptive_avg_pool3d_backward",
+        node_name: "AdaptiveAvgPool3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: _adaptive_avg_pool3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest1d",
+        node_name: "UpsampleNearest1DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest1d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest1d_backward",
+        node_name: "UpsampleNearest1DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 3 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest1d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest2d",
+        node_name: "UpsampleNearest2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest2d_backward",
+        node_name: "UpsampleNearest2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest3d",
+        node_name: "UpsampleNearest3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_nearest3d_backward",
+        node_name: "UpsampleNearest3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_nearest3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact1d",
+        node_name: "UpsampleNearestExact1DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact1d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact1d_backward",
+        node_name: "UpsampleNearestExact1DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 3 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact1d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact2d",
+        node_name: "UpsampleNearestExact2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact2d_backward",
+        node_name: "UpsampleNearestExact2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact3d",
+        node_name: "UpsampleNearestExact3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_nearest_exact3d_backward",
+        node_name: "UpsampleNearestExact3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_nearest_exact3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_linear1d",
+        node_name: "UpsampleLinear1DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_linear1d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_linear1d_backward",
+        node_name: "UpsampleLinear1DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 3 }, SavedArg::Value { arg: 4 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_linear1d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_bilinear2d",
+        node_name: "UpsampleBilinear2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_bilinear2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_bilinear2d_backward",
+        node_name: "UpsampleBilinear2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_bilinear2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_trilinear3d",
+        node_name: "UpsampleTrilinear3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_trilinear3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_trilinear3d_backward",
+        node_name: "UpsampleTrilinear3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Value { arg: 6 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_trilinear3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_bicubic2d",
+        node_name: "UpsampleBicubic2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_bicubic2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::upsample_bicubic2d_backward",
+        node_name: "UpsampleBicubic2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: upsample_bicubic2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_bilinear2d_aa",
+        node_name: "UpsampleBilinear2DAaBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_bilinear2d_aa_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_bilinear2d_aa_backward",
+        node_name: "UpsampleBilinear2DAaBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_bilinear2d_aa_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_bicubic2d_aa",
+        node_name: "UpsampleBicubic2DAaBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_bicubic2d_aa_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_upsample_bicubic2d_aa_backward",
+        node_name: "UpsampleBicubic2DAaBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _upsample_bicubic2d_aa_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::max_pool3d_with_indices",
+        node_name: "MaxPool3DWithIndicesBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: max_pool3d_with_indices_apply,
+    },
+    DerivativeEntry {
+        op: "aten::max_pool3d_with_indices_backward",
+        node_name: "MaxPool3DWithIndicesBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 7, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: max_pool3d_with_indices_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::adaptive_max_pool2d",
+        node_name: "AdaptiveMaxPool2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 1, needed_by: 0b1 }],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: adaptive_max_pool2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::adaptive_max_pool2d_backward",
+        node_name: "AdaptiveMaxPool2DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 2, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: adaptive_max_pool2d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::adaptive_max_pool3d",
+        node_name: "AdaptiveMaxPool3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 1, needed_by: 0b1 }],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: adaptive_max_pool3d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::adaptive_max_pool3d_backward",
+        node_name: "AdaptiveMaxPool3DBackwardBackward0",
+        source: "pool.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 2, needed_by: 0b1 }, SavedArg::Input { arg: 1, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: adaptive_max_pool3d_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::max_unpool2d",
+        node_name: "MaxUnpool2DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: max_unpool2d_apply,
+    },
+    DerivativeEntry {
+        op: "aten::max_unpool3d",
+        node_name: "MaxUnpool3DBackward0",
+        source: "pool.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: max_unpool3d_apply,
     },
 ];
 
@@ -82,6 +791,884 @@ fn max_pool2d_with_indices_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<(
     if ctx.needs(1) {
         let self_ = &ctx.tensor(1)?;
         ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn constant_pad_nd_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let pad = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let pad = <Vec<SymInt> as ArgType>::borrow(&pad);
+        ctx.set_grad(0, constant_pad_nd_backward(grad, pad)?);
+    }
+    Ok(())
+}
+
+fn pixel_shuffle_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let upscale_factor = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let upscale_factor = <i64 as ArgType>::borrow(&upscale_factor);
+        ctx.set_grad(0, at::pixel_unshuffle(grad, upscale_factor)?);
+    }
+    Ok(())
+}
+
+fn pixel_unshuffle_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let downscale_factor = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let downscale_factor = <i64 as ArgType>::borrow(&downscale_factor);
+        ctx.set_grad(0, at::pixel_shuffle(grad, downscale_factor)?);
+    }
+    Ok(())
+}
+
+fn channel_shuffle_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let groups = <SymInt as ArgType>::hold(ctx.value(0)?.clone())?;
+        let groups = <SymInt as ArgType>::borrow(&groups);
+        ctx.set_grad(0, at::channel_shuffle(grad, &grad.sym_size(1)?.sym_floordiv(groups)?)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad1d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad1d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad1d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad1d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad2d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad2d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad3d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn reflection_pad3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::reflection_pad3d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn replication_pad1d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad1d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn replication_pad1d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad1d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn replication_pad2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad2d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn replication_pad2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad2d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn replication_pad3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad3d_backward(grad, self_, padding)?);
+    }
+    Ok(())
+}
+
+fn replication_pad3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let padding = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let padding = <Vec<SymInt> as ArgType>::borrow(&padding);
+        ctx.set_grad(0, at::replication_pad3d(grad, padding)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn avg_pool2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
+        let count_include_pad = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let count_include_pad = <bool as ArgType>::borrow(&count_include_pad);
+        let divisor_override = <Option<i64> as ArgType>::hold(ctx.value(6)?.clone())?;
+        let divisor_override = <Option<i64> as ArgType>::borrow(&divisor_override);
+        ctx.set_grad(
+            0,
+            at::avg_pool2d_backward(
+                grad,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn avg_pool2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
+        let count_include_pad = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let count_include_pad = <bool as ArgType>::borrow(&count_include_pad);
+        let divisor_override = <Option<i64> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let divisor_override = <Option<i64> as ArgType>::borrow(&divisor_override);
+        ctx.set_grad(
+            0,
+            at::avg_pool2d(
+                grad,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?,
+        );
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(6)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn avg_pool3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
+        let count_include_pad = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let count_include_pad = <bool as ArgType>::borrow(&count_include_pad);
+        let divisor_override = <Option<i64> as ArgType>::hold(ctx.value(6)?.clone())?;
+        let divisor_override = <Option<i64> as ArgType>::borrow(&divisor_override);
+        ctx.set_grad(
+            0,
+            at::avg_pool3d_backward(
+                grad,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn avg_pool3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
+        let count_include_pad = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let count_include_pad = <bool as ArgType>::borrow(&count_include_pad);
+        let divisor_override = <Option<i64> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let divisor_override = <Option<i64> as ArgType>::borrow(&divisor_override);
+        ctx.set_grad(
+            0,
+            at::avg_pool3d(
+                grad,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?,
+        );
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(6)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn _adaptive_avg_pool2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::_adaptive_avg_pool2d_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn _adaptive_avg_pool2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let grad_output_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, at::_adaptive_avg_pool2d(grad, &last_sizes(grad_output_sym_sizes, 2)?)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn _adaptive_avg_pool3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::_adaptive_avg_pool3d_backward(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn _adaptive_avg_pool3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let grad_output_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, at::_adaptive_avg_pool3d(grad, &last_sizes(grad_output_sym_sizes, 3)?)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn upsample_nearest1d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(0, at::upsample_nearest1d_backward(grad, output_size, &self_sym_sizes, scales)?);
+    }
+    Ok(())
+}
+
+fn upsample_nearest1d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(0, at::upsample_nearest1d(grad, output_size, scales)?);
+    }
+    Ok(())
+}
+
+fn upsample_nearest2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_nearest2d_backward(grad, output_size, &self_sym_sizes, scales_h, scales_w)?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_nearest2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::upsample_nearest2d(grad, output_size, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn upsample_nearest3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_nearest3d_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_nearest3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::upsample_nearest3d(grad, output_size, scales_d, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact1d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(0, at::_upsample_nearest_exact1d_backward(grad, output_size, &self_sym_sizes, scales)?);
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact1d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(0, at::_upsample_nearest_exact1d(grad, output_size, scales)?);
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::_upsample_nearest_exact2d_backward(grad, output_size, &self_sym_sizes, scales_h, scales_w)?,
+        );
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::_upsample_nearest_exact2d(grad, output_size, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::_upsample_nearest_exact3d_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn _upsample_nearest_exact3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::_upsample_nearest_exact3d(grad, output_size, scales_d, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn upsample_linear1d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(
+            0,
+            at::upsample_linear1d_backward(grad, output_size, &self_sym_sizes, align_corners, scales)?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_linear1d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales = <Option<f64> as ArgType>::borrow(&scales);
+        ctx.set_grad(0, at::upsample_linear1d(grad, output_size, align_corners, scales)?);
+    }
+    Ok(())
+}
+
+fn upsample_bilinear2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_bilinear2d_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_bilinear2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::upsample_bilinear2d(grad, output_size, align_corners, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn upsample_trilinear3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_trilinear3d_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                align_corners,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_trilinear3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_d = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_d = <Option<f64> as ArgType>::borrow(&scales_d);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_trilinear3d(grad, output_size, align_corners, scales_d, scales_h, scales_w)?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_bicubic2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::upsample_bicubic2d_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn upsample_bicubic2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::upsample_bicubic2d(grad, output_size, align_corners, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn _upsample_bilinear2d_aa_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::_upsample_bilinear2d_aa_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn _upsample_bilinear2d_aa_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::_upsample_bilinear2d_aa(grad, output_size, align_corners, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn _upsample_bicubic2d_aa_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(
+            0,
+            at::_upsample_bicubic2d_aa_backward(
+                grad,
+                output_size,
+                &self_sym_sizes,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn _upsample_bicubic2d_aa_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let output_size = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let output_size = <Vec<SymInt> as ArgType>::borrow(&output_size);
+        let align_corners = <bool as ArgType>::hold(ctx.value(1)?.clone())?;
+        let align_corners = <bool as ArgType>::borrow(&align_corners);
+        let scales_h = <Option<f64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scales_h = <Option<f64> as ArgType>::borrow(&scales_h);
+        let scales_w = <Option<f64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let scales_w = <Option<f64> as ArgType>::borrow(&scales_w);
+        ctx.set_grad(0, at::_upsample_bicubic2d_aa(grad, output_size, align_corners, scales_h, scales_w)?);
+    }
+    Ok(())
+}
+
+fn max_pool3d_with_indices_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let kernel_size = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let kernel_size = <Vec<i64> as ArgType>::borrow(&kernel_size);
+        let stride = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let stride = <Vec<i64> as ArgType>::borrow(&stride);
+        let padding = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let padding = <Vec<i64> as ArgType>::borrow(&padding);
+        let dilation = <Vec<i64> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let dilation = <Vec<i64> as ArgType>::borrow(&dilation);
+        let ceil_mode = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let ceil_mode = <bool as ArgType>::borrow(&ceil_mode);
+        let result1 = &ctx.tensor(6)?;
+        ctx.set_grad(
+            0,
+            at::max_pool3d_with_indices_backward(
+                grad,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+                result1,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn max_pool3d_with_indices_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        ctx.set_grad(0, max_pool_double_backward(grad, indices, 3)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn adaptive_max_pool2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result1 = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::adaptive_max_pool2d_backward(grad, self_, result1)?);
+    }
+    Ok(())
+}
+
+fn adaptive_max_pool2d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        ctx.set_grad(0, max_pool_double_backward(grad, indices, 2)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn adaptive_max_pool3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result1 = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::adaptive_max_pool3d_backward(grad, self_, result1)?);
+    }
+    Ok(())
+}
+
+fn adaptive_max_pool3d_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        ctx.set_grad(0, max_pool_double_backward(grad, indices, 3)?);
+    }
+    if ctx.needs(1) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::zeros_like(self_, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn max_unpool2d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        ctx.set_grad(0, max_pool_double_backward(grad, indices, 2)?);
+    }
+    Ok(())
+}
+
+fn max_unpool3d_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let indices = &ctx.tensor(0)?;
+        ctx.set_grad(0, max_pool_double_backward(grad, indices, 3)?);
     }
     Ok(())
 }

@@ -28,7 +28,7 @@ fn max_pool2d_backward_kernel(grad_output: &Tensor, indices: &Tensor, outs: &[Te
     })
 }
 
-fn backward<T: Pooled>(
+pub(super) fn backward<T: Pooled>(
     [grad_output, indices, grad_input]: [Address; 3],
     [from, index_planes, to]: [Planes; 3],
 ) -> Result<()> {

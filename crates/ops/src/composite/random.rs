@@ -458,6 +458,81 @@ pub fn dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
     at::mul__tensor(self_, &dropout_noise(self_, p)?)
 }
 
+/// What is dropped together: elements, or whole channels.
+#[derive(Clone, Copy, PartialEq)]
+enum Dropped {
+    Elements,
+    Channels,
+}
+
+/// The noise that decides per element, or per channel and sample.
+fn empty_noise(input: &Tensor, dropped: Dropped) -> Result<Tensor> {
+    if dropped == Dropped::Elements {
+        return at::empty_like(input, None, None, None, None, None);
+    }
+    check!(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+    let mut sizes = input.sym_sizes();
+    for size in &mut sizes[2..] {
+        *size = SymInt::ONE;
+    }
+    at::new_empty(input, &sizes, None, None, None, None)
+}
+
+/// The dropouts beside the common one. `alpha` keeps the mean and variance of what SELU gives: what is dropped becomes
+/// SELU's limit, and the result is scaled and shifted.
+fn drop(input: &Tensor, p: f64, train: bool, dropped: Dropped, alpha: bool, inplace: bool) -> Result<Tensor> {
+    check_probability(p)?;
+    if p == 0.0 || !train || sym::is_empty(input)? {
+        return Ok(input.clone());
+    }
+    let times =
+        |noise: &Tensor| if inplace { at::mul__tensor(input, noise) } else { at::mul_tensor(input, noise) };
+    if p == 1.0 {
+        return times(&at::new_zeros(input, &[], None, None, None, None)?);
+    }
+    let noise = at::bernoulli__float(&empty_noise(input, dropped)?, 1.0 - p, None)?;
+    if !alpha {
+        return times(&at::div__scalar(&noise, &Scalar::Float(1.0 - p))?);
+    }
+    const ALPHA: f64 = 1.758_099_340_847_376_6;
+    let a = 1.0 / ((ALPHA * ALPHA * p + 1.0) * (1.0 - p)).sqrt();
+    let one = Scalar::Int(1);
+    let b = at::add_scalar(&noise, &Scalar::Int(-1), &one)?;
+    let b = at::mul__scalar(&b, &Scalar::Float(ALPHA * a))?;
+    let b = at::add__scalar(&b, &Scalar::Float(ALPHA * a * p), &one)?;
+    at::add__tensor(&times(&at::mul__scalar(&noise, &Scalar::Float(a))?)?, &b, &one)
+}
+
+/// `aten::feature_dropout`
+pub fn feature_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(input, p, train, Dropped::Channels, false, false)
+}
+
+/// `aten::feature_dropout_`
+pub fn feature_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(self_, p, train, Dropped::Channels, false, true)
+}
+
+/// `aten::alpha_dropout`
+pub fn alpha_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(input, p, train, Dropped::Elements, true, false)
+}
+
+/// `aten::alpha_dropout_`
+pub fn alpha_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(self_, p, train, Dropped::Elements, true, true)
+}
+
+/// `aten::feature_alpha_dropout`
+pub fn feature_alpha_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(input, p, train, Dropped::Channels, true, false)
+}
+
+/// `aten::feature_alpha_dropout_`
+pub fn feature_alpha_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    drop(self_, p, train, Dropped::Channels, true, true)
+}
+
 /// `aten::native_dropout`: the result and the mask of what was kept.
 pub fn native_dropout(input: &Tensor, p: f64, train: Option<bool>) -> Result<(Tensor, Tensor)> {
     let bools = |fill: bool| {

@@ -60,6 +60,50 @@ pub mod handles {
         (Tensor, Tensor, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, SymInt),
         Tensor,
     > = TypedOp::new("aten::_conv_weight_backward", "");
+    /// `aten::conv1d.padding`
+    pub static CONV1D_PADDING: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, String, Vec<SymInt>, SymInt),
+        Tensor,
+    > = TypedOp::new("aten::conv1d", "padding");
+    /// `aten::conv3d`
+    pub static CONV3D: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, SymInt),
+        Tensor,
+    > = TypedOp::new("aten::conv3d", "");
+    /// `aten::conv3d.padding`
+    pub static CONV3D_PADDING: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, String, Vec<SymInt>, SymInt),
+        Tensor,
+    > = TypedOp::new("aten::conv3d", "padding");
+    /// `aten::conv_transpose1d`
+    pub static CONV_TRANSPOSE1D: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, SymInt, Vec<SymInt>),
+        Tensor,
+    > = TypedOp::new("aten::conv_transpose1d", "");
+    /// `aten::conv_transpose2d.input`
+    pub static CONV_TRANSPOSE2D_INPUT: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, SymInt, Vec<SymInt>),
+        Tensor,
+    > = TypedOp::new("aten::conv_transpose2d", "input");
+    /// `aten::conv_transpose3d.input`
+    pub static CONV_TRANSPOSE3D_INPUT: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Vec<SymInt>, Vec<SymInt>, Vec<SymInt>, SymInt, Vec<SymInt>),
+        Tensor,
+    > = TypedOp::new("aten::conv_transpose3d", "input");
+    /// `aten::im2col`
+    pub static IM2COL: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>), Tensor> =
+        TypedOp::new("aten::im2col", "");
+    /// `aten::im2col.out`
+    pub static IM2COL_OUT: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::im2col", "out");
+    /// `aten::col2im`
+    pub static COL2IM: TypedOp<(Tensor, Vec<SymInt>, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>), Tensor> =
+        TypedOp::new("aten::col2im", "");
+    /// `aten::col2im.out`
+    pub static COL2IM_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::col2im", "out");
 }
 
 /// Typed calls.
@@ -223,6 +267,172 @@ pub mod calls {
             groups,
         ))
     }
+
+    /// `aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding="valid", SymInt[1] dilation=1, SymInt groups=1) -> Tensor`
+    #[inline]
+    pub fn conv1d_padding(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &str,
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV1D_PADDING.call((input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor`
+    #[inline]
+    pub fn conv3d(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV3D.call((input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding="valid", SymInt[3] dilation=1, SymInt groups=1) -> Tensor`
+    #[inline]
+    pub fn conv3d_padding(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &str,
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV3D_PADDING.call((input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor`
+    #[inline]
+    pub fn conv_transpose1d(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE1D.call((
+            input,
+            weight,
+            bias,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            dilation,
+        ))
+    }
+
+    /// `aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor`
+    #[inline]
+    pub fn conv_transpose2d_input(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE2D_INPUT.call((
+            input,
+            weight,
+            bias,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            dilation,
+        ))
+    }
+
+    /// `aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor`
+    #[inline]
+    pub fn conv_transpose3d_input(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE3D_INPUT.call((
+            input,
+            weight,
+            bias,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            dilation,
+        ))
+    }
+
+    /// `aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor`
+    #[inline]
+    pub fn im2col(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+    ) -> Result<Tensor> {
+        handles::IM2COL.call((self_, kernel_size, dilation, padding, stride))
+    }
+
+    /// `aten::im2col.out(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn im2col_out(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::IM2COL_OUT.call((self_, kernel_size, dilation, padding, stride, out))
+    }
+
+    /// `aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor`
+    #[inline]
+    pub fn col2im(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+    ) -> Result<Tensor> {
+        handles::COL2IM.call((self_, output_size, kernel_size, dilation, padding, stride))
+    }
+
+    /// `aten::col2im.out(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn col2im_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::COL2IM_OUT.call((self_, output_size, kernel_size, dilation, padding, stride, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
@@ -375,5 +585,158 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::_CONV_WEIGHT_BACKWARD
             .redispatch(keyset, (grad_output, input, weight_sizes, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv1d.padding`
+    #[inline]
+    pub fn conv1d_padding(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &str,
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV1D_PADDING.redispatch(keyset, (input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv3d`
+    #[inline]
+    pub fn conv3d(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV3D.redispatch(keyset, (input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv3d.padding`
+    #[inline]
+    pub fn conv3d_padding(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &str,
+        dilation: &[SymInt],
+        groups: &SymInt,
+    ) -> Result<Tensor> {
+        handles::CONV3D_PADDING.redispatch(keyset, (input, weight, bias, stride, padding, dilation, groups))
+    }
+
+    /// `aten::conv_transpose1d`
+    #[inline]
+    pub fn conv_transpose1d(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE1D
+            .redispatch(keyset, (input, weight, bias, stride, padding, output_padding, groups, dilation))
+    }
+
+    /// `aten::conv_transpose2d.input`
+    #[inline]
+    pub fn conv_transpose2d_input(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE2D_INPUT
+            .redispatch(keyset, (input, weight, bias, stride, padding, output_padding, groups, dilation))
+    }
+
+    /// `aten::conv_transpose3d.input`
+    #[inline]
+    pub fn conv_transpose3d_input(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &[SymInt],
+        padding: &[SymInt],
+        output_padding: &[SymInt],
+        groups: &SymInt,
+        dilation: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::CONV_TRANSPOSE3D_INPUT
+            .redispatch(keyset, (input, weight, bias, stride, padding, output_padding, groups, dilation))
+    }
+
+    /// `aten::im2col`
+    #[inline]
+    pub fn im2col(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+    ) -> Result<Tensor> {
+        handles::IM2COL.redispatch(keyset, (self_, kernel_size, dilation, padding, stride))
+    }
+
+    /// `aten::im2col.out`
+    #[inline]
+    pub fn im2col_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::IM2COL_OUT.redispatch(keyset, (self_, kernel_size, dilation, padding, stride, out))
+    }
+
+    /// `aten::col2im`
+    #[inline]
+    pub fn col2im(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+    ) -> Result<Tensor> {
+        handles::COL2IM.redispatch(keyset, (self_, output_size, kernel_size, dilation, padding, stride))
+    }
+
+    /// `aten::col2im.out`
+    #[inline]
+    pub fn col2im_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        kernel_size: &[i64],
+        dilation: &[i64],
+        padding: &[i64],
+        stride: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::COL2IM_OUT
+            .redispatch(keyset, (self_, output_size, kernel_size, dilation, padding, stride, out))
     }
 }

@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{Scalar, Tensor};
+    use c10::{Scalar, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::index.Tensor`
@@ -112,11 +112,25 @@ pub mod handles {
     pub static NONZERO_NUMPY: TypedOp<(Tensor,), Vec<Tensor>> = TypedOp::new("aten::nonzero_numpy", "");
     /// `aten::where`
     pub static WHERE: TypedOp<(Tensor,), Vec<Tensor>> = TypedOp::new("aten::where", "");
+    /// `aten::embedding`
+    pub static EMBEDDING: TypedOp<(Tensor, Tensor, SymInt, bool, bool), Tensor> =
+        TypedOp::new("aten::embedding", "");
+    /// `aten::embedding_backward`
+    pub static EMBEDDING_BACKWARD: TypedOp<(Tensor, Tensor, SymInt, SymInt, bool, bool), Tensor> =
+        TypedOp::new("aten::embedding_backward", "");
+    /// `aten::embedding_dense_backward`
+    pub static EMBEDDING_DENSE_BACKWARD: TypedOp<(Tensor, Tensor, SymInt, SymInt, bool), Tensor> =
+        TypedOp::new("aten::embedding_dense_backward", "");
+    /// `aten::embedding_renorm_`
+    pub static EMBEDDING_RENORM_: TypedOp<(Tensor, Tensor, f64, f64), Tensor> =
+        TypedOp::new("aten::embedding_renorm_", "");
+    /// `aten::one_hot`
+    pub static ONE_HOT: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::one_hot", "");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Scalar, Tensor};
+    use c10::{Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -438,11 +452,78 @@ pub mod calls {
     pub fn where_(condition: &Tensor) -> Result<Vec<Tensor>> {
         handles::WHERE.call((condition,))
     }
+
+    /// `aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor`
+    #[inline]
+    pub fn embedding(
+        weight: &Tensor,
+        indices: &Tensor,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, sparse))
+    }
+
+    /// `aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor`
+    #[inline]
+    pub fn embedding_backward(
+        grad: &Tensor,
+        indices: &Tensor,
+        num_weights: &SymInt,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_BACKWARD.call((
+            grad,
+            indices,
+            num_weights,
+            padding_idx,
+            scale_grad_by_freq,
+            sparse,
+        ))
+    }
+
+    /// `aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor`
+    #[inline]
+    pub fn embedding_dense_backward(
+        grad_output: &Tensor,
+        indices: &Tensor,
+        num_weights: &SymInt,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_DENSE_BACKWARD.call((
+            grad_output,
+            indices,
+            num_weights,
+            padding_idx,
+            scale_grad_by_freq,
+        ))
+    }
+
+    /// `aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)`
+    #[inline]
+    pub fn embedding_renorm_(
+        self_: &Tensor,
+        indices: &Tensor,
+        max_norm: f64,
+        norm_type: f64,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_RENORM_.call((self_, indices, max_norm, norm_type))
+    }
+
+    /// `aten::one_hot(Tensor self, int num_classes=-1) -> Tensor`
+    #[inline]
+    pub fn one_hot(self_: &Tensor, num_classes: i64) -> Result<Tensor> {
+        handles::ONE_HOT.call((self_, num_classes))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Scalar, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -861,5 +942,65 @@ pub mod redispatch {
     #[inline]
     pub fn where_(keyset: DispatchKeySet, condition: &Tensor) -> Result<Vec<Tensor>> {
         handles::WHERE.redispatch(keyset, (condition,))
+    }
+
+    /// `aten::embedding`
+    #[inline]
+    pub fn embedding(
+        keyset: DispatchKeySet,
+        weight: &Tensor,
+        indices: &Tensor,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING.redispatch(keyset, (weight, indices, padding_idx, scale_grad_by_freq, sparse))
+    }
+
+    /// `aten::embedding_backward`
+    #[inline]
+    pub fn embedding_backward(
+        keyset: DispatchKeySet,
+        grad: &Tensor,
+        indices: &Tensor,
+        num_weights: &SymInt,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+        sparse: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_BACKWARD
+            .redispatch(keyset, (grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse))
+    }
+
+    /// `aten::embedding_dense_backward`
+    #[inline]
+    pub fn embedding_dense_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        indices: &Tensor,
+        num_weights: &SymInt,
+        padding_idx: &SymInt,
+        scale_grad_by_freq: bool,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_DENSE_BACKWARD
+            .redispatch(keyset, (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq))
+    }
+
+    /// `aten::embedding_renorm_`
+    #[inline]
+    pub fn embedding_renorm_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        max_norm: f64,
+        norm_type: f64,
+    ) -> Result<Tensor> {
+        handles::EMBEDDING_RENORM_.redispatch(keyset, (self_, indices, max_norm, norm_type))
+    }
+
+    /// `aten::one_hot`
+    #[inline]
+    pub fn one_hot(keyset: DispatchKeySet, self_: &Tensor, num_classes: i64) -> Result<Tensor> {
+        handles::ONE_HOT.redispatch(keyset, (self_, num_classes))
     }
 }

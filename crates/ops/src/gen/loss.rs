@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{SymInt, Tensor};
+    use c10::{Scalar, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::nll_loss_forward`
@@ -43,11 +43,122 @@ pub mod handles {
     /// `aten::mse_loss_backward.grad_input`
     pub static MSE_LOSS_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor, i64, Tensor), Tensor> =
         TypedOp::new("aten::mse_loss_backward", "grad_input");
+    /// `aten::smooth_l1_loss`
+    pub static SMOOTH_L1_LOSS: TypedOp<(Tensor, Tensor, i64, f64), Tensor> =
+        TypedOp::new("aten::smooth_l1_loss", "");
+    /// `aten::smooth_l1_loss.out`
+    pub static SMOOTH_L1_LOSS_OUT: TypedOp<(Tensor, Tensor, i64, f64, Tensor), Tensor> =
+        TypedOp::new("aten::smooth_l1_loss", "out");
+    /// `aten::smooth_l1_loss_backward`
+    pub static SMOOTH_L1_LOSS_BACKWARD: TypedOp<(Tensor, Tensor, Tensor, i64, f64), Tensor> =
+        TypedOp::new("aten::smooth_l1_loss_backward", "");
+    /// `aten::smooth_l1_loss_backward.grad_input`
+    pub static SMOOTH_L1_LOSS_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Tensor, i64, f64, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::smooth_l1_loss_backward", "grad_input");
+    /// `aten::huber_loss`
+    pub static HUBER_LOSS: TypedOp<(Tensor, Tensor, i64, f64), Tensor> = TypedOp::new("aten::huber_loss", "");
+    /// `aten::huber_loss.out`
+    pub static HUBER_LOSS_OUT: TypedOp<(Tensor, Tensor, i64, f64, Tensor), Tensor> =
+        TypedOp::new("aten::huber_loss", "out");
+    /// `aten::huber_loss_backward`
+    pub static HUBER_LOSS_BACKWARD: TypedOp<(Tensor, Tensor, Tensor, i64, f64), Tensor> =
+        TypedOp::new("aten::huber_loss_backward", "");
+    /// `aten::huber_loss_backward.out`
+    pub static HUBER_LOSS_BACKWARD_OUT: TypedOp<(Tensor, Tensor, Tensor, i64, f64, Tensor), Tensor> =
+        TypedOp::new("aten::huber_loss_backward", "out");
+    /// `aten::soft_margin_loss`
+    pub static SOFT_MARGIN_LOSS: TypedOp<(Tensor, Tensor, i64), Tensor> =
+        TypedOp::new("aten::soft_margin_loss", "");
+    /// `aten::soft_margin_loss.out`
+    pub static SOFT_MARGIN_LOSS_OUT: TypedOp<(Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::soft_margin_loss", "out");
+    /// `aten::soft_margin_loss_backward`
+    pub static SOFT_MARGIN_LOSS_BACKWARD: TypedOp<(Tensor, Tensor, Tensor, i64), Tensor> =
+        TypedOp::new("aten::soft_margin_loss_backward", "");
+    /// `aten::soft_margin_loss_backward.grad_input`
+    pub static SOFT_MARGIN_LOSS_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::soft_margin_loss_backward", "grad_input");
+    /// `aten::binary_cross_entropy`
+    pub static BINARY_CROSS_ENTROPY: TypedOp<(Tensor, Tensor, Option<Tensor>, i64), Tensor> =
+        TypedOp::new("aten::binary_cross_entropy", "");
+    /// `aten::binary_cross_entropy.out`
+    pub static BINARY_CROSS_ENTROPY_OUT: TypedOp<(Tensor, Tensor, Option<Tensor>, i64, Tensor), Tensor> =
+        TypedOp::new("aten::binary_cross_entropy", "out");
+    /// `aten::binary_cross_entropy_backward`
+    pub static BINARY_CROSS_ENTROPY_BACKWARD: TypedOp<(Tensor, Tensor, Tensor, Option<Tensor>, i64), Tensor> =
+        TypedOp::new("aten::binary_cross_entropy_backward", "");
+    /// `aten::binary_cross_entropy_backward.grad_input`
+    pub static BINARY_CROSS_ENTROPY_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Tensor, Option<Tensor>, i64, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::binary_cross_entropy_backward", "grad_input");
+    /// `aten::binary_cross_entropy_with_logits`
+    pub static BINARY_CROSS_ENTROPY_WITH_LOGITS: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Option<Tensor>, i64),
+        Tensor,
+    > = TypedOp::new("aten::binary_cross_entropy_with_logits", "");
+    /// `aten::kl_div`
+    pub static KL_DIV: TypedOp<(Tensor, Tensor, i64, bool), Tensor> = TypedOp::new("aten::kl_div", "");
+    /// `aten::poisson_nll_loss`
+    pub static POISSON_NLL_LOSS: TypedOp<(Tensor, Tensor, bool, bool, f64, i64), Tensor> =
+        TypedOp::new("aten::poisson_nll_loss", "");
+    /// `aten::hinge_embedding_loss`
+    pub static HINGE_EMBEDDING_LOSS: TypedOp<(Tensor, Tensor, f64, i64), Tensor> =
+        TypedOp::new("aten::hinge_embedding_loss", "");
+    /// `aten::cosine_embedding_loss`
+    pub static COSINE_EMBEDDING_LOSS: TypedOp<(Tensor, Tensor, Tensor, f64, i64), Tensor> =
+        TypedOp::new("aten::cosine_embedding_loss", "");
+    /// `aten::margin_ranking_loss`
+    pub static MARGIN_RANKING_LOSS: TypedOp<(Tensor, Tensor, Tensor, f64, i64), Tensor> =
+        TypedOp::new("aten::margin_ranking_loss", "");
+    /// `aten::triplet_margin_loss`
+    pub static TRIPLET_MARGIN_LOSS: TypedOp<(Tensor, Tensor, Tensor, f64, f64, f64, bool, i64), Tensor> =
+        TypedOp::new("aten::triplet_margin_loss", "");
+    /// `aten::pairwise_distance`
+    pub static PAIRWISE_DISTANCE: TypedOp<(Tensor, Tensor, f64, f64, bool), Tensor> =
+        TypedOp::new("aten::pairwise_distance", "");
+    /// `aten::cosine_similarity`
+    pub static COSINE_SIMILARITY: TypedOp<(Tensor, Tensor, i64, f64), Tensor> =
+        TypedOp::new("aten::cosine_similarity", "");
+    /// `aten::multi_margin_loss`
+    pub static MULTI_MARGIN_LOSS: TypedOp<(Tensor, Tensor, Scalar, Scalar, Option<Tensor>, i64), Tensor> =
+        TypedOp::new("aten::multi_margin_loss", "");
+    /// `aten::multi_margin_loss.out`
+    pub static MULTI_MARGIN_LOSS_OUT: TypedOp<
+        (Tensor, Tensor, Scalar, Scalar, Option<Tensor>, i64, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::multi_margin_loss", "out");
+    /// `aten::multi_margin_loss_backward`
+    pub static MULTI_MARGIN_LOSS_BACKWARD: TypedOp<
+        (Tensor, Tensor, Tensor, Scalar, Scalar, Option<Tensor>, i64),
+        Tensor,
+    > = TypedOp::new("aten::multi_margin_loss_backward", "");
+    /// `aten::multi_margin_loss_backward.grad_input`
+    pub static MULTI_MARGIN_LOSS_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Tensor, Scalar, Scalar, Option<Tensor>, i64, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::multi_margin_loss_backward", "grad_input");
+    /// `aten::multilabel_margin_loss`
+    pub static MULTILABEL_MARGIN_LOSS: TypedOp<(Tensor, Tensor, i64), Tensor> =
+        TypedOp::new("aten::multilabel_margin_loss", "");
+    /// `aten::multilabel_margin_loss_forward`
+    pub static MULTILABEL_MARGIN_LOSS_FORWARD: TypedOp<(Tensor, Tensor, i64), (Tensor, Tensor)> =
+        TypedOp::new("aten::multilabel_margin_loss_forward", "");
+    /// `aten::multilabel_margin_loss_backward`
+    pub static MULTILABEL_MARGIN_LOSS_BACKWARD: TypedOp<(Tensor, Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::multilabel_margin_loss_backward", "");
+    /// `aten::multilabel_margin_loss_backward.grad_input`
+    pub static MULTILABEL_MARGIN_LOSS_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Tensor, i64, Tensor, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::multilabel_margin_loss_backward", "grad_input");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, SymInt, Tensor};
+    use c10::{Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -186,11 +297,411 @@ pub mod calls {
     ) -> Result<Tensor> {
         handles::MSE_LOSS_BACKWARD_GRAD_INPUT.call((grad_output, self_, target, reduction, grad_input))
     }
+
+    /// `aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor`
+    #[inline]
+    pub fn smooth_l1_loss(self_: &Tensor, target: &Tensor, reduction: i64, beta: f64) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS.call((self_, target, reduction, beta))
+    }
+
+    /// `aten::smooth_l1_loss.out(Tensor self, Tensor target, int reduction=Mean, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn smooth_l1_loss_out(
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_OUT.call((self_, target, reduction, beta, out))
+    }
+
+    /// `aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor`
+    #[inline]
+    pub fn smooth_l1_loss_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_BACKWARD.call((grad_output, self_, target, reduction, beta))
+    }
+
+    /// `aten::smooth_l1_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn smooth_l1_loss_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            target,
+            reduction,
+            beta,
+            grad_input,
+        ))
+    }
+
+    /// `aten::huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor`
+    #[inline]
+    pub fn huber_loss(self_: &Tensor, target: &Tensor, reduction: i64, delta: f64) -> Result<Tensor> {
+        handles::HUBER_LOSS.call((self_, target, reduction, delta))
+    }
+
+    /// `aten::huber_loss.out(Tensor self, Tensor target, int reduction=Mean, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn huber_loss_out(
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_OUT.call((self_, target, reduction, delta, out))
+    }
+
+    /// `aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor`
+    #[inline]
+    pub fn huber_loss_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_BACKWARD.call((grad_output, self_, target, reduction, delta))
+    }
+
+    /// `aten::huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn huber_loss_backward_out(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_BACKWARD_OUT.call((grad_output, self_, target, reduction, delta, grad_input))
+    }
+
+    /// `aten::soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn soft_margin_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS.call((self_, target, reduction))
+    }
+
+    /// `aten::soft_margin_loss.out(Tensor self, Tensor target, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn soft_margin_loss_out(
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_OUT.call((self_, target, reduction, out))
+    }
+
+    /// `aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor`
+    #[inline]
+    pub fn soft_margin_loss_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_BACKWARD.call((grad_output, self_, target, reduction))
+    }
+
+    /// `aten::soft_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn soft_margin_loss_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            target,
+            reduction,
+            grad_input,
+        ))
+    }
+
+    /// `aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn binary_cross_entropy(
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY.call((self_, target, weight, reduction))
+    }
+
+    /// `aten::binary_cross_entropy.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn binary_cross_entropy_out(
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_OUT.call((self_, target, weight, reduction, out))
+    }
+
+    /// `aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn binary_cross_entropy_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_BACKWARD.call((grad_output, self_, target, weight, reduction))
+    }
+
+    /// `aten::binary_cross_entropy_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn binary_cross_entropy_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            target,
+            weight,
+            reduction,
+            grad_input,
+        ))
+    }
+
+    /// `aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn binary_cross_entropy_with_logits(
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        pos_weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_WITH_LOGITS.call((self_, target, weight, pos_weight, reduction))
+    }
+
+    /// `aten::kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor`
+    #[inline]
+    pub fn kl_div(self_: &Tensor, target: &Tensor, reduction: i64, log_target: bool) -> Result<Tensor> {
+        handles::KL_DIV.call((self_, target, reduction, log_target))
+    }
+
+    /// `aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor`
+    #[inline]
+    pub fn poisson_nll_loss(
+        input: &Tensor,
+        target: &Tensor,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::POISSON_NLL_LOSS.call((input, target, log_input, full, eps, reduction))
+    }
+
+    /// `aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn hinge_embedding_loss(
+        self_: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::HINGE_EMBEDDING_LOSS.call((self_, target, margin, reduction))
+    }
+
+    /// `aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn cosine_embedding_loss(
+        input1: &Tensor,
+        input2: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::COSINE_EMBEDDING_LOSS.call((input1, input2, target, margin, reduction))
+    }
+
+    /// `aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn margin_ranking_loss(
+        input1: &Tensor,
+        input2: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MARGIN_RANKING_LOSS.call((input1, input2, target, margin, reduction))
+    }
+
+    /// `aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn triplet_margin_loss(
+        anchor: &Tensor,
+        positive: &Tensor,
+        negative: &Tensor,
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swap: bool,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::TRIPLET_MARGIN_LOSS.call((anchor, positive, negative, margin, p, eps, swap, reduction))
+    }
+
+    /// `aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn pairwise_distance(x1: &Tensor, x2: &Tensor, p: f64, eps: f64, keepdim: bool) -> Result<Tensor> {
+        handles::PAIRWISE_DISTANCE.call((x1, x2, p, eps, keepdim))
+    }
+
+    /// `aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor`
+    #[inline]
+    pub fn cosine_similarity(x1: &Tensor, x2: &Tensor, dim: i64, eps: f64) -> Result<Tensor> {
+        handles::COSINE_SIMILARITY.call((x1, x2, dim, eps))
+    }
+
+    /// `aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn multi_margin_loss(
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS.call((self_, target, p, margin, weight, reduction))
+    }
+
+    /// `aten::multi_margin_loss.out(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn multi_margin_loss_out(
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_OUT.call((self_, target, p, margin, weight, reduction, out))
+    }
+
+    /// `aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn multi_margin_loss_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_BACKWARD.call((grad_output, self_, target, p, margin, weight, reduction))
+    }
+
+    /// `aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn multi_margin_loss_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            target,
+            p,
+            margin,
+            weight,
+            reduction,
+            grad_input,
+        ))
+    }
+
+    /// `aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor`
+    #[inline]
+    pub fn multilabel_margin_loss(self_: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS.call((self_, target, reduction))
+    }
+
+    /// `aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)`
+    #[inline]
+    pub fn multilabel_margin_loss_forward(
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MULTILABEL_MARGIN_LOSS_FORWARD.call((self_, target, reduction))
+    }
+
+    /// `aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor`
+    #[inline]
+    pub fn multilabel_margin_loss_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        is_target: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS_BACKWARD.call((grad_output, self_, target, reduction, is_target))
+    }
+
+    /// `aten::multilabel_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn multilabel_margin_loss_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        is_target: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            target,
+            reduction,
+            is_target,
+            grad_input,
+        ))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, SymInt, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -341,5 +852,447 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::MSE_LOSS_BACKWARD_GRAD_INPUT
             .redispatch(keyset, (grad_output, self_, target, reduction, grad_input))
+    }
+
+    /// `aten::smooth_l1_loss`
+    #[inline]
+    pub fn smooth_l1_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS.redispatch(keyset, (self_, target, reduction, beta))
+    }
+
+    /// `aten::smooth_l1_loss.out`
+    #[inline]
+    pub fn smooth_l1_loss_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_OUT.redispatch(keyset, (self_, target, reduction, beta, out))
+    }
+
+    /// `aten::smooth_l1_loss_backward`
+    #[inline]
+    pub fn smooth_l1_loss_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_BACKWARD.redispatch(keyset, (grad_output, self_, target, reduction, beta))
+    }
+
+    /// `aten::smooth_l1_loss_backward.grad_input`
+    #[inline]
+    pub fn smooth_l1_loss_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        beta: f64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SMOOTH_L1_LOSS_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, target, reduction, beta, grad_input))
+    }
+
+    /// `aten::huber_loss`
+    #[inline]
+    pub fn huber_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS.redispatch(keyset, (self_, target, reduction, delta))
+    }
+
+    /// `aten::huber_loss.out`
+    #[inline]
+    pub fn huber_loss_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_OUT.redispatch(keyset, (self_, target, reduction, delta, out))
+    }
+
+    /// `aten::huber_loss_backward`
+    #[inline]
+    pub fn huber_loss_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_BACKWARD.redispatch(keyset, (grad_output, self_, target, reduction, delta))
+    }
+
+    /// `aten::huber_loss_backward.out`
+    #[inline]
+    pub fn huber_loss_backward_out(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        delta: f64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HUBER_LOSS_BACKWARD_OUT
+            .redispatch(keyset, (grad_output, self_, target, reduction, delta, grad_input))
+    }
+
+    /// `aten::soft_margin_loss`
+    #[inline]
+    pub fn soft_margin_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS.redispatch(keyset, (self_, target, reduction))
+    }
+
+    /// `aten::soft_margin_loss.out`
+    #[inline]
+    pub fn soft_margin_loss_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_OUT.redispatch(keyset, (self_, target, reduction, out))
+    }
+
+    /// `aten::soft_margin_loss_backward`
+    #[inline]
+    pub fn soft_margin_loss_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_BACKWARD.redispatch(keyset, (grad_output, self_, target, reduction))
+    }
+
+    /// `aten::soft_margin_loss_backward.grad_input`
+    #[inline]
+    pub fn soft_margin_loss_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SOFT_MARGIN_LOSS_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, target, reduction, grad_input))
+    }
+
+    /// `aten::binary_cross_entropy`
+    #[inline]
+    pub fn binary_cross_entropy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY.redispatch(keyset, (self_, target, weight, reduction))
+    }
+
+    /// `aten::binary_cross_entropy.out`
+    #[inline]
+    pub fn binary_cross_entropy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_OUT.redispatch(keyset, (self_, target, weight, reduction, out))
+    }
+
+    /// `aten::binary_cross_entropy_backward`
+    #[inline]
+    pub fn binary_cross_entropy_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_BACKWARD
+            .redispatch(keyset, (grad_output, self_, target, weight, reduction))
+    }
+
+    /// `aten::binary_cross_entropy_backward.grad_input`
+    #[inline]
+    pub fn binary_cross_entropy_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, target, weight, reduction, grad_input))
+    }
+
+    /// `aten::binary_cross_entropy_with_logits`
+    #[inline]
+    pub fn binary_cross_entropy_with_logits(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        pos_weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::BINARY_CROSS_ENTROPY_WITH_LOGITS
+            .redispatch(keyset, (self_, target, weight, pos_weight, reduction))
+    }
+
+    /// `aten::kl_div`
+    #[inline]
+    pub fn kl_div(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        log_target: bool,
+    ) -> Result<Tensor> {
+        handles::KL_DIV.redispatch(keyset, (self_, target, reduction, log_target))
+    }
+
+    /// `aten::poisson_nll_loss`
+    #[inline]
+    pub fn poisson_nll_loss(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        target: &Tensor,
+        log_input: bool,
+        full: bool,
+        eps: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::POISSON_NLL_LOSS.redispatch(keyset, (input, target, log_input, full, eps, reduction))
+    }
+
+    /// `aten::hinge_embedding_loss`
+    #[inline]
+    pub fn hinge_embedding_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::HINGE_EMBEDDING_LOSS.redispatch(keyset, (self_, target, margin, reduction))
+    }
+
+    /// `aten::cosine_embedding_loss`
+    #[inline]
+    pub fn cosine_embedding_loss(
+        keyset: DispatchKeySet,
+        input1: &Tensor,
+        input2: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::COSINE_EMBEDDING_LOSS.redispatch(keyset, (input1, input2, target, margin, reduction))
+    }
+
+    /// `aten::margin_ranking_loss`
+    #[inline]
+    pub fn margin_ranking_loss(
+        keyset: DispatchKeySet,
+        input1: &Tensor,
+        input2: &Tensor,
+        target: &Tensor,
+        margin: f64,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MARGIN_RANKING_LOSS.redispatch(keyset, (input1, input2, target, margin, reduction))
+    }
+
+    /// `aten::triplet_margin_loss`
+    #[inline]
+    pub fn triplet_margin_loss(
+        keyset: DispatchKeySet,
+        anchor: &Tensor,
+        positive: &Tensor,
+        negative: &Tensor,
+        margin: f64,
+        p: f64,
+        eps: f64,
+        swap: bool,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::TRIPLET_MARGIN_LOSS
+            .redispatch(keyset, (anchor, positive, negative, margin, p, eps, swap, reduction))
+    }
+
+    /// `aten::pairwise_distance`
+    #[inline]
+    pub fn pairwise_distance(
+        keyset: DispatchKeySet,
+        x1: &Tensor,
+        x2: &Tensor,
+        p: f64,
+        eps: f64,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::PAIRWISE_DISTANCE.redispatch(keyset, (x1, x2, p, eps, keepdim))
+    }
+
+    /// `aten::cosine_similarity`
+    #[inline]
+    pub fn cosine_similarity(
+        keyset: DispatchKeySet,
+        x1: &Tensor,
+        x2: &Tensor,
+        dim: i64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        handles::COSINE_SIMILARITY.redispatch(keyset, (x1, x2, dim, eps))
+    }
+
+    /// `aten::multi_margin_loss`
+    #[inline]
+    pub fn multi_margin_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS.redispatch(keyset, (self_, target, p, margin, weight, reduction))
+    }
+
+    /// `aten::multi_margin_loss.out`
+    #[inline]
+    pub fn multi_margin_loss_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_OUT.redispatch(keyset, (self_, target, p, margin, weight, reduction, out))
+    }
+
+    /// `aten::multi_margin_loss_backward`
+    #[inline]
+    pub fn multi_margin_loss_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_BACKWARD
+            .redispatch(keyset, (grad_output, self_, target, p, margin, weight, reduction))
+    }
+
+    /// `aten::multi_margin_loss_backward.grad_input`
+    #[inline]
+    pub fn multi_margin_loss_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        p: &Scalar,
+        margin: &Scalar,
+        weight: Option<&Tensor>,
+        reduction: i64,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTI_MARGIN_LOSS_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, target, p, margin, weight, reduction, grad_input))
+    }
+
+    /// `aten::multilabel_margin_loss`
+    #[inline]
+    pub fn multilabel_margin_loss(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS.redispatch(keyset, (self_, target, reduction))
+    }
+
+    /// `aten::multilabel_margin_loss_forward`
+    #[inline]
+    pub fn multilabel_margin_loss_forward(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MULTILABEL_MARGIN_LOSS_FORWARD.redispatch(keyset, (self_, target, reduction))
+    }
+
+    /// `aten::multilabel_margin_loss_backward`
+    #[inline]
+    pub fn multilabel_margin_loss_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        is_target: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS_BACKWARD
+            .redispatch(keyset, (grad_output, self_, target, reduction, is_target))
+    }
+
+    /// `aten::multilabel_margin_loss_backward.grad_input`
+    #[inline]
+    pub fn multilabel_margin_loss_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        target: &Tensor,
+        reduction: i64,
+        is_target: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MULTILABEL_MARGIN_LOSS_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, target, reduction, is_target, grad_input))
     }
 }

@@ -21,6 +21,125 @@ pub mod handles {
         (Tensor, Tensor, Vec<SymInt>, Tensor, Tensor, Option<Tensor>, Option<Tensor>, Vec<bool>),
         (Option<Tensor>, Option<Tensor>, Option<Tensor>),
     > = TypedOp::new("aten::native_layer_norm_backward", "");
+    /// `aten::batch_norm`
+    pub static BATCH_NORM: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Option<Tensor>, Option<Tensor>, bool, f64, f64, bool),
+        Tensor,
+    > = TypedOp::new("aten::batch_norm", "");
+    /// `aten::instance_norm`
+    pub static INSTANCE_NORM: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Option<Tensor>, Option<Tensor>, bool, f64, f64, bool),
+        Tensor,
+    > = TypedOp::new("aten::instance_norm", "");
+    /// `aten::native_batch_norm`
+    pub static NATIVE_BATCH_NORM: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Option<Tensor>, Option<Tensor>, bool, f64, f64),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::native_batch_norm", "");
+    /// `aten::native_batch_norm.out`
+    pub static NATIVE_BATCH_NORM_OUT: TypedOp<
+        (
+            Tensor,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            bool,
+            f64,
+            f64,
+            Tensor,
+            Tensor,
+            Tensor,
+        ),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::native_batch_norm", "out");
+    /// `aten::_native_batch_norm_legit`
+    pub static _NATIVE_BATCH_NORM_LEGIT: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Tensor, Tensor, bool, f64, f64),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_native_batch_norm_legit", "");
+    /// `aten::_native_batch_norm_legit.out`
+    pub static _NATIVE_BATCH_NORM_LEGIT_OUT: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Tensor, Tensor, bool, f64, f64, Tensor, Tensor, Tensor),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_native_batch_norm_legit", "out");
+    /// `aten::_native_batch_norm_legit.no_stats`
+    pub static _NATIVE_BATCH_NORM_LEGIT_NO_STATS: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, bool, f64, f64),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_native_batch_norm_legit", "no_stats");
+    /// `aten::_native_batch_norm_legit.no_stats_out`
+    pub static _NATIVE_BATCH_NORM_LEGIT_NO_STATS_OUT: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, bool, f64, f64, Tensor, Tensor, Tensor),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_native_batch_norm_legit", "no_stats_out");
+    /// `aten::_batch_norm_with_update`
+    pub static _BATCH_NORM_WITH_UPDATE: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Tensor, Tensor, f64, f64),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_batch_norm_with_update", "");
+    /// `aten::_batch_norm_with_update.out`
+    pub static _BATCH_NORM_WITH_UPDATE_OUT: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Tensor, Tensor, f64, f64, Tensor, Tensor, Tensor, Tensor),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_batch_norm_with_update", "out");
+    /// `aten::_batch_norm_no_update`
+    pub static _BATCH_NORM_NO_UPDATE: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, Option<Tensor>, Option<Tensor>, f64, f64),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_batch_norm_no_update", "");
+    /// `aten::native_batch_norm_backward`
+    pub static NATIVE_BATCH_NORM_BACKWARD: TypedOp<
+        (
+            Tensor,
+            Tensor,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            bool,
+            f64,
+            Vec<bool>,
+        ),
+        (Option<Tensor>, Option<Tensor>, Option<Tensor>),
+    > = TypedOp::new("aten::native_batch_norm_backward", "");
+    /// `aten::batch_norm_backward`
+    pub static BATCH_NORM_BACKWARD: TypedOp<
+        (
+            Tensor,
+            Tensor,
+            Tensor,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            Option<Tensor>,
+            bool,
+            f64,
+            Vec<bool>,
+            Tensor,
+        ),
+        (Option<Tensor>, Option<Tensor>, Option<Tensor>),
+    > = TypedOp::new("aten::batch_norm_backward", "");
+    /// `aten::group_norm`
+    pub static GROUP_NORM: TypedOp<(Tensor, i64, Option<Tensor>, Option<Tensor>, f64, bool), Tensor> =
+        TypedOp::new("aten::group_norm", "");
+    /// `aten::native_group_norm`
+    pub static NATIVE_GROUP_NORM: TypedOp<
+        (Tensor, Option<Tensor>, Option<Tensor>, SymInt, SymInt, SymInt, i64, f64),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::native_group_norm", "");
+    /// `aten::native_group_norm_backward`
+    pub static NATIVE_GROUP_NORM_BACKWARD: TypedOp<
+        (Tensor, Tensor, Tensor, Tensor, Option<Tensor>, SymInt, SymInt, SymInt, i64, Vec<bool>),
+        (Option<Tensor>, Option<Tensor>, Option<Tensor>),
+    > = TypedOp::new("aten::native_group_norm_backward", "");
+    /// `aten::rms_norm`
+    pub static RMS_NORM: TypedOp<(Tensor, Vec<SymInt>, Option<Tensor>, Option<f64>), Tensor> =
+        TypedOp::new("aten::rms_norm", "");
+    /// `aten::_fused_rms_norm`
+    pub static _FUSED_RMS_NORM: TypedOp<(Tensor, Vec<i64>, Option<Tensor>, Option<f64>), (Tensor, Tensor)> =
+        TypedOp::new("aten::_fused_rms_norm", "");
 }
 
 /// Typed calls.
@@ -77,6 +196,399 @@ pub mod calls {
             output_mask,
         ))
     }
+
+    /// `aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor`
+    #[inline]
+    pub fn batch_norm(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::BATCH_NORM.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+            cudnn_enabled,
+        ))
+    }
+
+    /// `aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor`
+    #[inline]
+    pub fn instance_norm(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::INSTANCE_NORM.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            use_input_stats,
+            momentum,
+            eps,
+            cudnn_enabled,
+        ))
+    }
+
+    /// `aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn native_batch_norm(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_BATCH_NORM.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+        ))
+    }
+
+    /// `aten::native_batch_norm.out(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))`
+    #[inline]
+    pub fn native_batch_norm_out(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_BATCH_NORM_OUT.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+        ))
+    }
+
+    /// `aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _native_batch_norm_legit(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+        ))
+    }
+
+    /// `aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))`
+    #[inline]
+    pub fn _native_batch_norm_legit_out(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_OUT.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+        ))
+    }
+
+    /// `aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _native_batch_norm_legit_no_stats(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS.call((input, weight, bias, training, momentum, eps))
+    }
+
+    /// `aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))`
+    #[inline]
+    pub fn _native_batch_norm_legit_no_stats_out(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS_OUT.call((
+            input,
+            weight,
+            bias,
+            training,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+        ))
+    }
+
+    /// `aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _batch_norm_with_update(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_WITH_UPDATE.call((input, weight, bias, running_mean, running_var, momentum, eps))
+    }
+
+    /// `aten::_batch_norm_with_update.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd, Tensor(d!) reserve) -> (Tensor(a!), Tensor(b!), Tensor(c!), Tensor(d!))`
+    #[inline]
+    pub fn _batch_norm_with_update_out(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+        reserve: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_WITH_UPDATE_OUT.call((
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+            reserve,
+        ))
+    }
+
+    /// `aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _batch_norm_no_update(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_NO_UPDATE.call((input, weight, bias, running_mean, running_var, momentum, eps))
+    }
+
+    /// `aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn native_batch_norm_backward(
+        grad_out: &Tensor,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        save_mean: Option<&Tensor>,
+        save_invstd: Option<&Tensor>,
+        train: bool,
+        eps: f64,
+        output_mask: &[bool],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::NATIVE_BATCH_NORM_BACKWARD.call((
+            grad_out,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            save_mean,
+            save_invstd,
+            train,
+            eps,
+            output_mask,
+        ))
+    }
+
+    /// `aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn batch_norm_backward(
+        grad_out: &Tensor,
+        input: &Tensor,
+        weight: &Tensor,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        save_mean: Option<&Tensor>,
+        save_var: Option<&Tensor>,
+        update: bool,
+        eps: f64,
+        output_mask: &[bool],
+        reserve: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::BATCH_NORM_BACKWARD.call((
+            grad_out,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            save_mean,
+            save_var,
+            update,
+            eps,
+            output_mask,
+            reserve,
+        ))
+    }
+
+    /// `aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor`
+    #[inline]
+    pub fn group_norm(
+        input: &Tensor,
+        num_groups: i64,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::GROUP_NORM.call((input, num_groups, weight, bias, eps, cudnn_enabled))
+    }
+
+    /// `aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn native_group_norm(
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        N: &SymInt,
+        C: &SymInt,
+        HxW: &SymInt,
+        group: i64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_GROUP_NORM.call((input, weight, bias, N, C, HxW, group, eps))
+    }
+
+    /// `aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn native_group_norm_backward(
+        grad_out: &Tensor,
+        input: &Tensor,
+        mean: &Tensor,
+        rstd: &Tensor,
+        weight: Option<&Tensor>,
+        N: &SymInt,
+        C: &SymInt,
+        HxW: &SymInt,
+        group: i64,
+        output_mask: &[bool],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::NATIVE_GROUP_NORM_BACKWARD.call((
+            grad_out,
+            input,
+            mean,
+            rstd,
+            weight,
+            N,
+            C,
+            HxW,
+            group,
+            output_mask,
+        ))
+    }
+
+    /// `aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor`
+    #[inline]
+    pub fn rms_norm(
+        input: &Tensor,
+        normalized_shape: &[SymInt],
+        weight: Option<&Tensor>,
+        eps: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::RMS_NORM.call((input, normalized_shape, weight, eps))
+    }
+
+    /// `aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn _fused_rms_norm(
+        input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        eps: Option<f64>,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_FUSED_RMS_NORM.call((input, normalized_shape, weight, eps))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
@@ -127,5 +639,385 @@ pub mod redispatch {
     ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
         handles::NATIVE_LAYER_NORM_BACKWARD
             .redispatch(keyset, (grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask))
+    }
+
+    /// `aten::batch_norm`
+    #[inline]
+    pub fn batch_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::BATCH_NORM.redispatch(
+            keyset,
+            (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled),
+        )
+    }
+
+    /// `aten::instance_norm`
+    #[inline]
+    pub fn instance_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        use_input_stats: bool,
+        momentum: f64,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::INSTANCE_NORM.redispatch(
+            keyset,
+            (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled),
+        )
+    }
+
+    /// `aten::native_batch_norm`
+    #[inline]
+    pub fn native_batch_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_BATCH_NORM
+            .redispatch(keyset, (input, weight, bias, running_mean, running_var, training, momentum, eps))
+    }
+
+    /// `aten::native_batch_norm.out`
+    #[inline]
+    pub fn native_batch_norm_out(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_BATCH_NORM_OUT.redispatch(
+            keyset,
+            (
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+                out,
+                save_mean,
+                save_invstd,
+            ),
+        )
+    }
+
+    /// `aten::_native_batch_norm_legit`
+    #[inline]
+    pub fn _native_batch_norm_legit(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT
+            .redispatch(keyset, (input, weight, bias, running_mean, running_var, training, momentum, eps))
+    }
+
+    /// `aten::_native_batch_norm_legit.out`
+    #[inline]
+    pub fn _native_batch_norm_legit_out(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_OUT.redispatch(
+            keyset,
+            (
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+                out,
+                save_mean,
+                save_invstd,
+            ),
+        )
+    }
+
+    /// `aten::_native_batch_norm_legit.no_stats`
+    #[inline]
+    pub fn _native_batch_norm_legit_no_stats(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS
+            .redispatch(keyset, (input, weight, bias, training, momentum, eps))
+    }
+
+    /// `aten::_native_batch_norm_legit.no_stats_out`
+    #[inline]
+    pub fn _native_batch_norm_legit_no_stats_out(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS_OUT
+            .redispatch(keyset, (input, weight, bias, training, momentum, eps, out, save_mean, save_invstd))
+    }
+
+    /// `aten::_batch_norm_with_update`
+    #[inline]
+    pub fn _batch_norm_with_update(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_WITH_UPDATE
+            .redispatch(keyset, (input, weight, bias, running_mean, running_var, momentum, eps))
+    }
+
+    /// `aten::_batch_norm_with_update.out`
+    #[inline]
+    pub fn _batch_norm_with_update_out(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: &Tensor,
+        running_var: &Tensor,
+        momentum: f64,
+        eps: f64,
+        out: &Tensor,
+        save_mean: &Tensor,
+        save_invstd: &Tensor,
+        reserve: &Tensor,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_WITH_UPDATE_OUT.redispatch(
+            keyset,
+            (
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                momentum,
+                eps,
+                out,
+                save_mean,
+                save_invstd,
+                reserve,
+            ),
+        )
+    }
+
+    /// `aten::_batch_norm_no_update`
+    #[inline]
+    pub fn _batch_norm_no_update(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_BATCH_NORM_NO_UPDATE
+            .redispatch(keyset, (input, weight, bias, running_mean, running_var, momentum, eps))
+    }
+
+    /// `aten::native_batch_norm_backward`
+    #[inline]
+    pub fn native_batch_norm_backward(
+        keyset: DispatchKeySet,
+        grad_out: &Tensor,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        save_mean: Option<&Tensor>,
+        save_invstd: Option<&Tensor>,
+        train: bool,
+        eps: f64,
+        output_mask: &[bool],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::NATIVE_BATCH_NORM_BACKWARD.redispatch(
+            keyset,
+            (
+                grad_out,
+                input,
+                weight,
+                running_mean,
+                running_var,
+                save_mean,
+                save_invstd,
+                train,
+                eps,
+                output_mask,
+            ),
+        )
+    }
+
+    /// `aten::batch_norm_backward`
+    #[inline]
+    pub fn batch_norm_backward(
+        keyset: DispatchKeySet,
+        grad_out: &Tensor,
+        input: &Tensor,
+        weight: &Tensor,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        save_mean: Option<&Tensor>,
+        save_var: Option<&Tensor>,
+        update: bool,
+        eps: f64,
+        output_mask: &[bool],
+        reserve: &Tensor,
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::BATCH_NORM_BACKWARD.redispatch(
+            keyset,
+            (
+                grad_out,
+                input,
+                weight,
+                running_mean,
+                running_var,
+                save_mean,
+                save_var,
+                update,
+                eps,
+                output_mask,
+                reserve,
+            ),
+        )
+    }
+
+    /// `aten::group_norm`
+    #[inline]
+    pub fn group_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        num_groups: i64,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+        cudnn_enabled: bool,
+    ) -> Result<Tensor> {
+        handles::GROUP_NORM.redispatch(keyset, (input, num_groups, weight, bias, eps, cudnn_enabled))
+    }
+
+    /// `aten::native_group_norm`
+    #[inline]
+    pub fn native_group_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        N: &SymInt,
+        C: &SymInt,
+        HxW: &SymInt,
+        group: i64,
+        eps: f64,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::NATIVE_GROUP_NORM.redispatch(keyset, (input, weight, bias, N, C, HxW, group, eps))
+    }
+
+    /// `aten::native_group_norm_backward`
+    #[inline]
+    pub fn native_group_norm_backward(
+        keyset: DispatchKeySet,
+        grad_out: &Tensor,
+        input: &Tensor,
+        mean: &Tensor,
+        rstd: &Tensor,
+        weight: Option<&Tensor>,
+        N: &SymInt,
+        C: &SymInt,
+        HxW: &SymInt,
+        group: i64,
+        output_mask: &[bool],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        handles::NATIVE_GROUP_NORM_BACKWARD
+            .redispatch(keyset, (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask))
+    }
+
+    /// `aten::rms_norm`
+    #[inline]
+    pub fn rms_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        normalized_shape: &[SymInt],
+        weight: Option<&Tensor>,
+        eps: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::RMS_NORM.redispatch(keyset, (input, normalized_shape, weight, eps))
+    }
+
+    /// `aten::_fused_rms_norm`
+    #[inline]
+    pub fn _fused_rms_norm(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        eps: Option<f64>,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_FUSED_RMS_NORM.redispatch(keyset, (input, normalized_shape, weight, eps))
     }
 }

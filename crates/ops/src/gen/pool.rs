@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::Tensor;
+    use c10::{Scalar, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::max_pool2d`
@@ -31,11 +31,510 @@ pub mod handles {
         (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool, Tensor, Tensor),
         Tensor,
     > = TypedOp::new("aten::max_pool2d_with_indices_backward", "grad_input");
+    /// `aten::constant_pad_nd`
+    pub static CONSTANT_PAD_ND: TypedOp<(Tensor, Vec<SymInt>, Scalar), Tensor> =
+        TypedOp::new("aten::constant_pad_nd", "");
+    /// `aten::pad`
+    pub static PAD: TypedOp<(Tensor, Vec<SymInt>, String, Option<f64>), Tensor> =
+        TypedOp::new("aten::pad", "");
+    /// `aten::_pad_enum`
+    pub static _PAD_ENUM: TypedOp<(Tensor, Vec<SymInt>, i64, Option<f64>), Tensor> =
+        TypedOp::new("aten::_pad_enum", "");
+    /// `aten::_pad_circular`
+    pub static _PAD_CIRCULAR: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::_pad_circular", "");
+    /// `aten::pixel_shuffle`
+    pub static PIXEL_SHUFFLE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::pixel_shuffle", "");
+    /// `aten::pixel_unshuffle`
+    pub static PIXEL_UNSHUFFLE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::pixel_unshuffle", "");
+    /// `aten::channel_shuffle`
+    pub static CHANNEL_SHUFFLE: TypedOp<(Tensor, SymInt), Tensor> = TypedOp::new("aten::channel_shuffle", "");
+    /// `aten::native_channel_shuffle`
+    pub static NATIVE_CHANNEL_SHUFFLE: TypedOp<(Tensor, SymInt), Tensor> =
+        TypedOp::new("aten::native_channel_shuffle", "");
+    /// `aten::reflection_pad1d`
+    pub static REFLECTION_PAD1D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad1d", "");
+    /// `aten::reflection_pad1d.out`
+    pub static REFLECTION_PAD1D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad1d", "out");
+    /// `aten::reflection_pad1d_backward`
+    pub static REFLECTION_PAD1D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad1d_backward", "");
+    /// `aten::reflection_pad1d_backward.grad_input`
+    pub static REFLECTION_PAD1D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad1d_backward", "grad_input");
+    /// `aten::reflection_pad2d`
+    pub static REFLECTION_PAD2D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad2d", "");
+    /// `aten::reflection_pad2d.out`
+    pub static REFLECTION_PAD2D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad2d", "out");
+    /// `aten::reflection_pad2d_backward`
+    pub static REFLECTION_PAD2D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad2d_backward", "");
+    /// `aten::reflection_pad2d_backward.grad_input`
+    pub static REFLECTION_PAD2D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad2d_backward", "grad_input");
+    /// `aten::reflection_pad3d`
+    pub static REFLECTION_PAD3D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad3d", "");
+    /// `aten::reflection_pad3d.out`
+    pub static REFLECTION_PAD3D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad3d", "out");
+    /// `aten::reflection_pad3d_backward`
+    pub static REFLECTION_PAD3D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::reflection_pad3d_backward", "");
+    /// `aten::reflection_pad3d_backward.grad_input`
+    pub static REFLECTION_PAD3D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::reflection_pad3d_backward", "grad_input");
+    /// `aten::replication_pad1d`
+    pub static REPLICATION_PAD1D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad1d", "");
+    /// `aten::replication_pad1d.out`
+    pub static REPLICATION_PAD1D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad1d", "out");
+    /// `aten::replication_pad1d_backward`
+    pub static REPLICATION_PAD1D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad1d_backward", "");
+    /// `aten::replication_pad1d_backward.grad_input`
+    pub static REPLICATION_PAD1D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad1d_backward", "grad_input");
+    /// `aten::replication_pad2d`
+    pub static REPLICATION_PAD2D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad2d", "");
+    /// `aten::replication_pad2d.out`
+    pub static REPLICATION_PAD2D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad2d", "out");
+    /// `aten::replication_pad2d_backward`
+    pub static REPLICATION_PAD2D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad2d_backward", "");
+    /// `aten::replication_pad2d_backward.grad_input`
+    pub static REPLICATION_PAD2D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad2d_backward", "grad_input");
+    /// `aten::replication_pad3d`
+    pub static REPLICATION_PAD3D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad3d", "");
+    /// `aten::replication_pad3d.out`
+    pub static REPLICATION_PAD3D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad3d", "out");
+    /// `aten::replication_pad3d_backward`
+    pub static REPLICATION_PAD3D_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::replication_pad3d_backward", "");
+    /// `aten::replication_pad3d_backward.grad_input`
+    pub static REPLICATION_PAD3D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::replication_pad3d_backward", "grad_input");
+    /// `aten::avg_pool2d`
+    pub static AVG_POOL2D: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>), Tensor> =
+        TypedOp::new("aten::avg_pool2d", "");
+    /// `aten::avg_pool2d.out`
+    pub static AVG_POOL2D_OUT: TypedOp<
+        (Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool2d", "out");
+    /// `aten::avg_pool2d_backward`
+    pub static AVG_POOL2D_BACKWARD: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool2d_backward", "");
+    /// `aten::avg_pool2d_backward.grad_input`
+    pub static AVG_POOL2D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool2d_backward", "grad_input");
+    /// `aten::avg_pool3d`
+    pub static AVG_POOL3D: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>), Tensor> =
+        TypedOp::new("aten::avg_pool3d", "");
+    /// `aten::avg_pool3d.out`
+    pub static AVG_POOL3D_OUT: TypedOp<
+        (Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool3d", "out");
+    /// `aten::avg_pool3d_backward`
+    pub static AVG_POOL3D_BACKWARD: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool3d_backward", "");
+    /// `aten::avg_pool3d_backward.grad_input`
+    pub static AVG_POOL3D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool, Option<i64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::avg_pool3d_backward", "grad_input");
+    /// `aten::avg_pool1d`
+    pub static AVG_POOL1D: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, bool, bool), Tensor> =
+        TypedOp::new("aten::avg_pool1d", "");
+    /// `aten::adaptive_avg_pool1d`
+    pub static ADAPTIVE_AVG_POOL1D: TypedOp<(Tensor, Vec<i64>), Tensor> =
+        TypedOp::new("aten::adaptive_avg_pool1d", "");
+    /// `aten::adaptive_avg_pool2d`
+    pub static ADAPTIVE_AVG_POOL2D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::adaptive_avg_pool2d", "");
+    /// `aten::adaptive_avg_pool2d.out`
+    pub static ADAPTIVE_AVG_POOL2D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_avg_pool2d", "out");
+    /// `aten::_adaptive_avg_pool2d`
+    pub static _ADAPTIVE_AVG_POOL2D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::_adaptive_avg_pool2d", "");
+    /// `aten::_adaptive_avg_pool2d_backward`
+    pub static _ADAPTIVE_AVG_POOL2D_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::_adaptive_avg_pool2d_backward", "");
+    /// `aten::adaptive_avg_pool3d`
+    pub static ADAPTIVE_AVG_POOL3D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::adaptive_avg_pool3d", "");
+    /// `aten::adaptive_avg_pool3d.out`
+    pub static ADAPTIVE_AVG_POOL3D_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_avg_pool3d", "out");
+    /// `aten::_adaptive_avg_pool3d`
+    pub static _ADAPTIVE_AVG_POOL3D: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::_adaptive_avg_pool3d", "");
+    /// `aten::_adaptive_avg_pool3d_backward`
+    pub static _ADAPTIVE_AVG_POOL3D_BACKWARD: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::_adaptive_avg_pool3d_backward", "");
+    /// `aten::upsample_nearest1d`
+    pub static UPSAMPLE_NEAREST1D: TypedOp<(Tensor, Vec<SymInt>, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_nearest1d", "");
+    /// `aten::upsample_nearest1d.out`
+    pub static UPSAMPLE_NEAREST1D_OUT: TypedOp<(Tensor, Vec<SymInt>, Option<f64>, Tensor), Tensor> =
+        TypedOp::new("aten::upsample_nearest1d", "out");
+    /// `aten::upsample_nearest1d_backward`
+    pub static UPSAMPLE_NEAREST1D_BACKWARD: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_nearest1d_backward", "");
+    /// `aten::upsample_nearest1d_backward.grad_input`
+    pub static UPSAMPLE_NEAREST1D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest1d_backward", "grad_input");
+    /// `aten::upsample_nearest1d.vec`
+    pub static UPSAMPLE_NEAREST1D_VEC: TypedOp<(Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>), Tensor> =
+        TypedOp::new("aten::upsample_nearest1d", "vec");
+    /// `aten::upsample_nearest2d`
+    pub static UPSAMPLE_NEAREST2D: TypedOp<(Tensor, Vec<SymInt>, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_nearest2d", "");
+    /// `aten::upsample_nearest2d.out`
+    pub static UPSAMPLE_NEAREST2D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest2d", "out");
+    /// `aten::upsample_nearest2d_backward`
+    pub static UPSAMPLE_NEAREST2D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest2d_backward", "");
+    /// `aten::upsample_nearest2d_backward.grad_input`
+    pub static UPSAMPLE_NEAREST2D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest2d_backward", "grad_input");
+    /// `aten::upsample_nearest2d.vec`
+    pub static UPSAMPLE_NEAREST2D_VEC: TypedOp<(Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>), Tensor> =
+        TypedOp::new("aten::upsample_nearest2d", "vec");
+    /// `aten::upsample_nearest3d`
+    pub static UPSAMPLE_NEAREST3D: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest3d", "");
+    /// `aten::upsample_nearest3d.out`
+    pub static UPSAMPLE_NEAREST3D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest3d", "out");
+    /// `aten::upsample_nearest3d_backward`
+    pub static UPSAMPLE_NEAREST3D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest3d_backward", "");
+    /// `aten::upsample_nearest3d_backward.grad_input`
+    pub static UPSAMPLE_NEAREST3D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_nearest3d_backward", "grad_input");
+    /// `aten::upsample_nearest3d.vec`
+    pub static UPSAMPLE_NEAREST3D_VEC: TypedOp<(Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>), Tensor> =
+        TypedOp::new("aten::upsample_nearest3d", "vec");
+    /// `aten::_upsample_nearest_exact1d`
+    pub static _UPSAMPLE_NEAREST_EXACT1D: TypedOp<(Tensor, Vec<SymInt>, Option<f64>), Tensor> =
+        TypedOp::new("aten::_upsample_nearest_exact1d", "");
+    /// `aten::_upsample_nearest_exact1d.out`
+    pub static _UPSAMPLE_NEAREST_EXACT1D_OUT: TypedOp<(Tensor, Vec<SymInt>, Option<f64>, Tensor), Tensor> =
+        TypedOp::new("aten::_upsample_nearest_exact1d", "out");
+    /// `aten::_upsample_nearest_exact1d_backward`
+    pub static _UPSAMPLE_NEAREST_EXACT1D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact1d_backward", "");
+    /// `aten::_upsample_nearest_exact1d_backward.grad_input`
+    pub static _UPSAMPLE_NEAREST_EXACT1D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact1d_backward", "grad_input");
+    /// `aten::_upsample_nearest_exact1d.vec`
+    pub static _UPSAMPLE_NEAREST_EXACT1D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact1d", "vec");
+    /// `aten::_upsample_nearest_exact2d`
+    pub static _UPSAMPLE_NEAREST_EXACT2D: TypedOp<(Tensor, Vec<SymInt>, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::_upsample_nearest_exact2d", "");
+    /// `aten::_upsample_nearest_exact2d.out`
+    pub static _UPSAMPLE_NEAREST_EXACT2D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact2d", "out");
+    /// `aten::_upsample_nearest_exact2d_backward`
+    pub static _UPSAMPLE_NEAREST_EXACT2D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact2d_backward", "");
+    /// `aten::_upsample_nearest_exact2d_backward.grad_input`
+    pub static _UPSAMPLE_NEAREST_EXACT2D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact2d_backward", "grad_input");
+    /// `aten::_upsample_nearest_exact2d.vec`
+    pub static _UPSAMPLE_NEAREST_EXACT2D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact2d", "vec");
+    /// `aten::_upsample_nearest_exact3d`
+    pub static _UPSAMPLE_NEAREST_EXACT3D: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact3d", "");
+    /// `aten::_upsample_nearest_exact3d.out`
+    pub static _UPSAMPLE_NEAREST_EXACT3D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact3d", "out");
+    /// `aten::_upsample_nearest_exact3d_backward`
+    pub static _UPSAMPLE_NEAREST_EXACT3D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact3d_backward", "");
+    /// `aten::_upsample_nearest_exact3d_backward.grad_input`
+    pub static _UPSAMPLE_NEAREST_EXACT3D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact3d_backward", "grad_input");
+    /// `aten::_upsample_nearest_exact3d.vec`
+    pub static _UPSAMPLE_NEAREST_EXACT3D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_nearest_exact3d", "vec");
+    /// `aten::upsample_linear1d`
+    pub static UPSAMPLE_LINEAR1D: TypedOp<(Tensor, Vec<SymInt>, bool, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_linear1d", "");
+    /// `aten::upsample_linear1d.out`
+    pub static UPSAMPLE_LINEAR1D_OUT: TypedOp<(Tensor, Vec<SymInt>, bool, Option<f64>, Tensor), Tensor> =
+        TypedOp::new("aten::upsample_linear1d", "out");
+    /// `aten::upsample_linear1d_backward`
+    pub static UPSAMPLE_LINEAR1D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_linear1d_backward", "");
+    /// `aten::upsample_linear1d_backward.grad_input`
+    pub static UPSAMPLE_LINEAR1D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_linear1d_backward", "grad_input");
+    /// `aten::upsample_linear1d.vec`
+    pub static UPSAMPLE_LINEAR1D_VEC: TypedOp<(Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>), Tensor> =
+        TypedOp::new("aten::upsample_linear1d", "vec");
+    /// `aten::upsample_bilinear2d`
+    pub static UPSAMPLE_BILINEAR2D: TypedOp<(Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_bilinear2d", "");
+    /// `aten::upsample_bilinear2d.out`
+    pub static UPSAMPLE_BILINEAR2D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bilinear2d", "out");
+    /// `aten::upsample_bilinear2d_backward`
+    pub static UPSAMPLE_BILINEAR2D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bilinear2d_backward", "");
+    /// `aten::upsample_bilinear2d_backward.grad_input`
+    pub static UPSAMPLE_BILINEAR2D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bilinear2d_backward", "grad_input");
+    /// `aten::upsample_bilinear2d.vec`
+    pub static UPSAMPLE_BILINEAR2D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bilinear2d", "vec");
+    /// `aten::upsample_trilinear3d`
+    pub static UPSAMPLE_TRILINEAR3D: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_trilinear3d", "");
+    /// `aten::upsample_trilinear3d.out`
+    pub static UPSAMPLE_TRILINEAR3D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_trilinear3d", "out");
+    /// `aten::upsample_trilinear3d_backward`
+    pub static UPSAMPLE_TRILINEAR3D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_trilinear3d_backward", "");
+    /// `aten::upsample_trilinear3d_backward.grad_input`
+    pub static UPSAMPLE_TRILINEAR3D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_trilinear3d_backward", "grad_input");
+    /// `aten::upsample_trilinear3d.vec`
+    pub static UPSAMPLE_TRILINEAR3D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_trilinear3d", "vec");
+    /// `aten::upsample_bicubic2d`
+    pub static UPSAMPLE_BICUBIC2D: TypedOp<(Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>), Tensor> =
+        TypedOp::new("aten::upsample_bicubic2d", "");
+    /// `aten::upsample_bicubic2d.out`
+    pub static UPSAMPLE_BICUBIC2D_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bicubic2d", "out");
+    /// `aten::upsample_bicubic2d_backward`
+    pub static UPSAMPLE_BICUBIC2D_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bicubic2d_backward", "");
+    /// `aten::upsample_bicubic2d_backward.grad_input`
+    pub static UPSAMPLE_BICUBIC2D_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bicubic2d_backward", "grad_input");
+    /// `aten::upsample_bicubic2d.vec`
+    pub static UPSAMPLE_BICUBIC2D_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::upsample_bicubic2d", "vec");
+    /// `aten::_upsample_bilinear2d_aa`
+    pub static _UPSAMPLE_BILINEAR2D_AA: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bilinear2d_aa", "");
+    /// `aten::_upsample_bilinear2d_aa.out`
+    pub static _UPSAMPLE_BILINEAR2D_AA_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bilinear2d_aa", "out");
+    /// `aten::_upsample_bilinear2d_aa_backward`
+    pub static _UPSAMPLE_BILINEAR2D_AA_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bilinear2d_aa_backward", "");
+    /// `aten::_upsample_bilinear2d_aa_backward.grad_input`
+    pub static _UPSAMPLE_BILINEAR2D_AA_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bilinear2d_aa_backward", "grad_input");
+    /// `aten::_upsample_bilinear2d_aa.vec`
+    pub static _UPSAMPLE_BILINEAR2D_AA_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bilinear2d_aa", "vec");
+    /// `aten::_upsample_bicubic2d_aa`
+    pub static _UPSAMPLE_BICUBIC2D_AA: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bicubic2d_aa", "");
+    /// `aten::_upsample_bicubic2d_aa.out`
+    pub static _UPSAMPLE_BICUBIC2D_AA_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bicubic2d_aa", "out");
+    /// `aten::_upsample_bicubic2d_aa_backward`
+    pub static _UPSAMPLE_BICUBIC2D_AA_BACKWARD: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bicubic2d_aa_backward", "");
+    /// `aten::_upsample_bicubic2d_aa_backward.grad_input`
+    pub static _UPSAMPLE_BICUBIC2D_AA_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, bool, Option<f64>, Option<f64>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bicubic2d_aa_backward", "grad_input");
+    /// `aten::_upsample_bicubic2d_aa.vec`
+    pub static _UPSAMPLE_BICUBIC2D_AA_VEC: TypedOp<
+        (Tensor, Option<Vec<SymInt>>, bool, Option<Vec<f64>>),
+        Tensor,
+    > = TypedOp::new("aten::_upsample_bicubic2d_aa", "vec");
+    /// `aten::max_pool1d`
+    pub static MAX_POOL1D: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool), Tensor> =
+        TypedOp::new("aten::max_pool1d", "");
+    /// `aten::max_pool1d_with_indices`
+    pub static MAX_POOL1D_WITH_INDICES: TypedOp<
+        (Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool),
+        (Tensor, Tensor),
+    > = TypedOp::new("aten::max_pool1d_with_indices", "");
+    /// `aten::max_pool3d`
+    pub static MAX_POOL3D: TypedOp<(Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool), Tensor> =
+        TypedOp::new("aten::max_pool3d", "");
+    /// `aten::max_pool3d_with_indices`
+    pub static MAX_POOL3D_WITH_INDICES: TypedOp<
+        (Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool),
+        (Tensor, Tensor),
+    > = TypedOp::new("aten::max_pool3d_with_indices", "");
+    /// `aten::max_pool3d_with_indices.out`
+    pub static MAX_POOL3D_WITH_INDICES_OUT: TypedOp<
+        (Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool, Tensor, Tensor),
+        (Tensor, Tensor),
+    > = TypedOp::new("aten::max_pool3d_with_indices", "out");
+    /// `aten::max_pool3d_with_indices_backward`
+    pub static MAX_POOL3D_WITH_INDICES_BACKWARD: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::max_pool3d_with_indices_backward", "");
+    /// `aten::max_pool3d_with_indices_backward.grad_input`
+    pub static MAX_POOL3D_WITH_INDICES_BACKWARD_GRAD_INPUT: TypedOp<
+        (Tensor, Tensor, Vec<i64>, Vec<i64>, Vec<i64>, Vec<i64>, bool, Tensor, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::max_pool3d_with_indices_backward", "grad_input");
+    /// `aten::adaptive_max_pool1d`
+    pub static ADAPTIVE_MAX_POOL1D: TypedOp<(Tensor, Vec<i64>), (Tensor, Tensor)> =
+        TypedOp::new("aten::adaptive_max_pool1d", "");
+    /// `aten::adaptive_max_pool2d`
+    pub static ADAPTIVE_MAX_POOL2D: TypedOp<(Tensor, Vec<i64>), (Tensor, Tensor)> =
+        TypedOp::new("aten::adaptive_max_pool2d", "");
+    /// `aten::adaptive_max_pool2d.out`
+    pub static ADAPTIVE_MAX_POOL2D_OUT: TypedOp<(Tensor, Vec<i64>, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::adaptive_max_pool2d", "out");
+    /// `aten::adaptive_max_pool2d_backward`
+    pub static ADAPTIVE_MAX_POOL2D_BACKWARD: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_max_pool2d_backward", "");
+    /// `aten::adaptive_max_pool2d_backward.grad_input`
+    pub static ADAPTIVE_MAX_POOL2D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_max_pool2d_backward", "grad_input");
+    /// `aten::adaptive_max_pool3d`
+    pub static ADAPTIVE_MAX_POOL3D: TypedOp<(Tensor, Vec<i64>), (Tensor, Tensor)> =
+        TypedOp::new("aten::adaptive_max_pool3d", "");
+    /// `aten::adaptive_max_pool3d.out`
+    pub static ADAPTIVE_MAX_POOL3D_OUT: TypedOp<(Tensor, Vec<i64>, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::adaptive_max_pool3d", "out");
+    /// `aten::adaptive_max_pool3d_backward`
+    pub static ADAPTIVE_MAX_POOL3D_BACKWARD: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_max_pool3d_backward", "");
+    /// `aten::adaptive_max_pool3d_backward.grad_input`
+    pub static ADAPTIVE_MAX_POOL3D_BACKWARD_GRAD_INPUT: TypedOp<(Tensor, Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::adaptive_max_pool3d_backward", "grad_input");
+    /// `aten::max_unpool2d`
+    pub static MAX_UNPOOL2D: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::max_unpool2d", "");
+    /// `aten::max_unpool2d.out`
+    pub static MAX_UNPOOL2D_OUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::max_unpool2d", "out");
+    /// `aten::max_unpool3d`
+    pub static MAX_UNPOOL3D: TypedOp<(Tensor, Tensor, Vec<SymInt>, Vec<i64>, Vec<i64>), Tensor> =
+        TypedOp::new("aten::max_unpool3d", "");
+    /// `aten::max_unpool3d.out`
+    pub static MAX_UNPOOL3D_OUT: TypedOp<(Tensor, Tensor, Vec<SymInt>, Vec<i64>, Vec<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::max_unpool3d", "out");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Tensor};
+    use c10::{Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -138,11 +637,1655 @@ pub mod calls {
             grad_input,
         ))
     }
+
+    /// `aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor`
+    #[inline]
+    pub fn constant_pad_nd(self_: &Tensor, pad: &[SymInt], value: &Scalar) -> Result<Tensor> {
+        handles::CONSTANT_PAD_ND.call((self_, pad, value))
+    }
+
+    /// `aten::pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor`
+    #[inline]
+    pub fn pad(self_: &Tensor, pad: &[SymInt], mode: &str, value: Option<f64>) -> Result<Tensor> {
+        handles::PAD.call((self_, pad, mode, value))
+    }
+
+    /// `aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor`
+    #[inline]
+    pub fn _pad_enum(self_: &Tensor, pad: &[SymInt], mode: i64, value: Option<f64>) -> Result<Tensor> {
+        handles::_PAD_ENUM.call((self_, pad, mode, value))
+    }
+
+    /// `aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor`
+    #[inline]
+    pub fn _pad_circular(self_: &Tensor, pad: &[SymInt]) -> Result<Tensor> {
+        handles::_PAD_CIRCULAR.call((self_, pad))
+    }
+
+    /// `aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor`
+    #[inline]
+    pub fn pixel_shuffle(self_: &Tensor, upscale_factor: i64) -> Result<Tensor> {
+        handles::PIXEL_SHUFFLE.call((self_, upscale_factor))
+    }
+
+    /// `aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor`
+    #[inline]
+    pub fn pixel_unshuffle(self_: &Tensor, downscale_factor: i64) -> Result<Tensor> {
+        handles::PIXEL_UNSHUFFLE.call((self_, downscale_factor))
+    }
+
+    /// `aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor`
+    #[inline]
+    pub fn channel_shuffle(self_: &Tensor, groups: &SymInt) -> Result<Tensor> {
+        handles::CHANNEL_SHUFFLE.call((self_, groups))
+    }
+
+    /// `aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor`
+    #[inline]
+    pub fn native_channel_shuffle(self_: &Tensor, groups: &SymInt) -> Result<Tensor> {
+        handles::NATIVE_CHANNEL_SHUFFLE.call((self_, groups))
+    }
+
+    /// `aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad1d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D.call((self_, padding))
+    }
+
+    /// `aten::reflection_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad1d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad1d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad1d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad2d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D.call((self_, padding))
+    }
+
+    /// `aten::reflection_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad2d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad2d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad2d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad3d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D.call((self_, padding))
+    }
+
+    /// `aten::reflection_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad3d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor`
+    #[inline]
+    pub fn reflection_pad3d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn reflection_pad3d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad1d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D.call((self_, padding))
+    }
+
+    /// `aten::replication_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad1d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad1d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad1d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad2d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D.call((self_, padding))
+    }
+
+    /// `aten::replication_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad2d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad2d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad2d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad3d(self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D.call((self_, padding))
+    }
+
+    /// `aten::replication_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad3d_out(self_: &Tensor, padding: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_OUT.call((self_, padding, out))
+    }
+
+    /// `aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor`
+    #[inline]
+    pub fn replication_pad3d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_BACKWARD.call((grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn replication_pad3d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_BACKWARD_GRAD_INPUT.call((grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor`
+    #[inline]
+    pub fn avg_pool2d(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D.call((
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        ))
+    }
+
+    /// `aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn avg_pool2d_out(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_OUT.call((
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            out,
+        ))
+    }
+
+    /// `aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor`
+    #[inline]
+    pub fn avg_pool2d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_BACKWARD.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        ))
+    }
+
+    /// `aten::avg_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn avg_pool2d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            grad_input,
+        ))
+    }
+
+    /// `aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor`
+    #[inline]
+    pub fn avg_pool3d(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D.call((
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        ))
+    }
+
+    /// `aten::avg_pool3d.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn avg_pool3d_out(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_OUT.call((
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            out,
+        ))
+    }
+
+    /// `aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor`
+    #[inline]
+    pub fn avg_pool3d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_BACKWARD.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        ))
+    }
+
+    /// `aten::avg_pool3d_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn avg_pool3d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            grad_input,
+        ))
+    }
+
+    /// `aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor`
+    #[inline]
+    pub fn avg_pool1d(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL1D.call((self_, kernel_size, stride, padding, ceil_mode, count_include_pad))
+    }
+
+    /// `aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor`
+    #[inline]
+    pub fn adaptive_avg_pool1d(self_: &Tensor, output_size: &[i64]) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL1D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor`
+    #[inline]
+    pub fn adaptive_avg_pool2d(self_: &Tensor, output_size: &[SymInt]) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL2D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn adaptive_avg_pool2d_out(self_: &Tensor, output_size: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL2D_OUT.call((self_, output_size, out))
+    }
+
+    /// `aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor`
+    #[inline]
+    pub fn _adaptive_avg_pool2d(self_: &Tensor, output_size: &[SymInt]) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL2D.call((self_, output_size))
+    }
+
+    /// `aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn _adaptive_avg_pool2d_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL2D_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor`
+    #[inline]
+    pub fn adaptive_avg_pool3d(self_: &Tensor, output_size: &[SymInt]) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL3D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn adaptive_avg_pool3d_out(self_: &Tensor, output_size: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL3D_OUT.call((self_, output_size, out))
+    }
+
+    /// `aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor`
+    #[inline]
+    pub fn _adaptive_avg_pool3d(self_: &Tensor, output_size: &[SymInt]) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL3D.call((self_, output_size))
+    }
+
+    /// `aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor`
+    #[inline]
+    pub fn _adaptive_avg_pool3d_backward(grad_output: &Tensor, self_: &Tensor) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL3D_BACKWARD.call((grad_output, self_))
+    }
+
+    /// `aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest1d(self_: &Tensor, output_size: &[SymInt], scales: Option<f64>) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D.call((self_, output_size, scales))
+    }
+
+    /// `aten::upsample_nearest1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest1d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_OUT.call((self_, output_size, scales, out))
+    }
+
+    /// `aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest1d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_BACKWARD.call((grad_output, output_size, input_size, scales))
+    }
+
+    /// `aten::upsample_nearest1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest1d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest1d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest2d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D.call((self_, output_size, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest2d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_OUT.call((self_, output_size, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest2d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_BACKWARD.call((grad_output, output_size, input_size, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest2d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest2d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest3d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D.call((self_, output_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest3d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_OUT.call((self_, output_size, scales_d, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest3d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_d,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::upsample_nearest3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_nearest3d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_d,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_nearest3d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact1d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D.call((self_, output_size, scales))
+    }
+
+    /// `aten::_upsample_nearest_exact1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_OUT.call((self_, output_size, scales, out))
+    }
+
+    /// `aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD.call((grad_output, output_size, input_size, scales))
+    }
+
+    /// `aten::_upsample_nearest_exact1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales,
+            grad_input,
+        ))
+    }
+
+    /// `aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact2d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D.call((self_, output_size, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_OUT.call((self_, output_size, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::_upsample_nearest_exact2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact3d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D.call((self_, output_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_OUT.call((self_, output_size, scales_d, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_d,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::_upsample_nearest_exact3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            scales_d,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_VEC.call((input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn upsample_linear1d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D.call((self_, output_size, align_corners, scales))
+    }
+
+    /// `aten::upsample_linear1d.out(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_linear1d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_OUT.call((self_, output_size, align_corners, scales, out))
+    }
+
+    /// `aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor`
+    #[inline]
+    pub fn upsample_linear1d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales,
+        ))
+    }
+
+    /// `aten::upsample_linear1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_linear1d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_linear1d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_bilinear2d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D.call((self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bilinear2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_bilinear2d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_OUT.call((self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_bilinear2d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::upsample_bilinear2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_bilinear2d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_bilinear2d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_trilinear3d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D.call((self_, output_size, align_corners, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_trilinear3d.out(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_trilinear3d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_OUT.call((
+            self_,
+            output_size,
+            align_corners,
+            scales_d,
+            scales_h,
+            scales_w,
+            out,
+        ))
+    }
+
+    /// `aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_trilinear3d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_d,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::upsample_trilinear3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_trilinear3d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_d,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_trilinear3d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_bicubic2d(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D.call((self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bicubic2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_bicubic2d_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_OUT.call((self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn upsample_bicubic2d_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::upsample_bicubic2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn upsample_bicubic2d_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn upsample_bicubic2d_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA.call((self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_OUT.call((
+            self_,
+            output_size,
+            align_corners,
+            scales_h,
+            scales_w,
+            out,
+        ))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA.call((self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_out(
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_OUT.call((self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_backward(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+        ))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_backward_grad_input(
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            output_size,
+            input_size,
+            align_corners,
+            scales_h,
+            scales_w,
+            grad_input,
+        ))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_vec(
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_VEC.call((input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor`
+    #[inline]
+    pub fn max_pool1d(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL1D.call((self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn max_pool1d_with_indices(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL1D_WITH_INDICES.call((self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor`
+    #[inline]
+    pub fn max_pool3d(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D.call((self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn max_pool3d_with_indices(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL3D_WITH_INDICES.call((self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d_with_indices.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))`
+    #[inline]
+    pub fn max_pool3d_with_indices_out(
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL3D_WITH_INDICES_OUT.call((
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+            out,
+            indices,
+        ))
+    }
+
+    /// `aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor`
+    #[inline]
+    pub fn max_pool3d_with_indices_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D_WITH_INDICES_BACKWARD.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+            indices,
+        ))
+    }
+
+    /// `aten::max_pool3d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn max_pool3d_with_indices_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D_WITH_INDICES_BACKWARD_GRAD_INPUT.call((
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            ceil_mode,
+            indices,
+            grad_input,
+        ))
+    }
+
+    /// `aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn adaptive_max_pool1d(self_: &Tensor, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL1D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn adaptive_max_pool2d(self_: &Tensor, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL2D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool2d.out(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))`
+    #[inline]
+    pub fn adaptive_max_pool2d_out(
+        self_: &Tensor,
+        output_size: &[i64],
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL2D_OUT.call((self_, output_size, out, indices))
+    }
+
+    /// `aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor`
+    #[inline]
+    pub fn adaptive_max_pool2d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL2D_BACKWARD.call((grad_output, self_, indices))
+    }
+
+    /// `aten::adaptive_max_pool2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn adaptive_max_pool2d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL2D_BACKWARD_GRAD_INPUT.call((grad_output, self_, indices, grad_input))
+    }
+
+    /// `aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn adaptive_max_pool3d(self_: &Tensor, output_size: &[i64]) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL3D.call((self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool3d.out(Tensor self, int[3] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))`
+    #[inline]
+    pub fn adaptive_max_pool3d_out(
+        self_: &Tensor,
+        output_size: &[i64],
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL3D_OUT.call((self_, output_size, out, indices))
+    }
+
+    /// `aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor`
+    #[inline]
+    pub fn adaptive_max_pool3d_backward(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL3D_BACKWARD.call((grad_output, self_, indices))
+    }
+
+    /// `aten::adaptive_max_pool3d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)`
+    #[inline]
+    pub fn adaptive_max_pool3d_backward_grad_input(
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL3D_BACKWARD_GRAD_INPUT.call((grad_output, self_, indices, grad_input))
+    }
+
+    /// `aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor`
+    #[inline]
+    pub fn max_unpool2d(self_: &Tensor, indices: &Tensor, output_size: &[SymInt]) -> Result<Tensor> {
+        handles::MAX_UNPOOL2D.call((self_, indices, output_size))
+    }
+
+    /// `aten::max_unpool2d.out(Tensor self, Tensor indices, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn max_unpool2d_out(
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL2D_OUT.call((self_, indices, output_size, out))
+    }
+
+    /// `aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor`
+    #[inline]
+    pub fn max_unpool3d(
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        stride: &[i64],
+        padding: &[i64],
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL3D.call((self_, indices, output_size, stride, padding))
+    }
+
+    /// `aten::max_unpool3d.out(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn max_unpool3d_out(
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        stride: &[i64],
+        padding: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL3D_OUT.call((self_, indices, output_size, stride, padding, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -229,5 +2372,1723 @@ pub mod redispatch {
             keyset,
             (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input),
         )
+    }
+
+    /// `aten::constant_pad_nd`
+    #[inline]
+    pub fn constant_pad_nd(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        pad: &[SymInt],
+        value: &Scalar,
+    ) -> Result<Tensor> {
+        handles::CONSTANT_PAD_ND.redispatch(keyset, (self_, pad, value))
+    }
+
+    /// `aten::pad`
+    #[inline]
+    pub fn pad(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        pad: &[SymInt],
+        mode: &str,
+        value: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::PAD.redispatch(keyset, (self_, pad, mode, value))
+    }
+
+    /// `aten::_pad_enum`
+    #[inline]
+    pub fn _pad_enum(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        pad: &[SymInt],
+        mode: i64,
+        value: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_PAD_ENUM.redispatch(keyset, (self_, pad, mode, value))
+    }
+
+    /// `aten::_pad_circular`
+    #[inline]
+    pub fn _pad_circular(keyset: DispatchKeySet, self_: &Tensor, pad: &[SymInt]) -> Result<Tensor> {
+        handles::_PAD_CIRCULAR.redispatch(keyset, (self_, pad))
+    }
+
+    /// `aten::pixel_shuffle`
+    #[inline]
+    pub fn pixel_shuffle(keyset: DispatchKeySet, self_: &Tensor, upscale_factor: i64) -> Result<Tensor> {
+        handles::PIXEL_SHUFFLE.redispatch(keyset, (self_, upscale_factor))
+    }
+
+    /// `aten::pixel_unshuffle`
+    #[inline]
+    pub fn pixel_unshuffle(keyset: DispatchKeySet, self_: &Tensor, downscale_factor: i64) -> Result<Tensor> {
+        handles::PIXEL_UNSHUFFLE.redispatch(keyset, (self_, downscale_factor))
+    }
+
+    /// `aten::channel_shuffle`
+    #[inline]
+    pub fn channel_shuffle(keyset: DispatchKeySet, self_: &Tensor, groups: &SymInt) -> Result<Tensor> {
+        handles::CHANNEL_SHUFFLE.redispatch(keyset, (self_, groups))
+    }
+
+    /// `aten::native_channel_shuffle`
+    #[inline]
+    pub fn native_channel_shuffle(keyset: DispatchKeySet, self_: &Tensor, groups: &SymInt) -> Result<Tensor> {
+        handles::NATIVE_CHANNEL_SHUFFLE.redispatch(keyset, (self_, groups))
+    }
+
+    /// `aten::reflection_pad1d`
+    #[inline]
+    pub fn reflection_pad1d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::reflection_pad1d.out`
+    #[inline]
+    pub fn reflection_pad1d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::reflection_pad1d_backward`
+    #[inline]
+    pub fn reflection_pad1d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad1d_backward.grad_input`
+    #[inline]
+    pub fn reflection_pad1d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD1D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::reflection_pad2d`
+    #[inline]
+    pub fn reflection_pad2d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::reflection_pad2d.out`
+    #[inline]
+    pub fn reflection_pad2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::reflection_pad2d_backward`
+    #[inline]
+    pub fn reflection_pad2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad2d_backward.grad_input`
+    #[inline]
+    pub fn reflection_pad2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD2D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::reflection_pad3d`
+    #[inline]
+    pub fn reflection_pad3d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::reflection_pad3d.out`
+    #[inline]
+    pub fn reflection_pad3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::reflection_pad3d_backward`
+    #[inline]
+    pub fn reflection_pad3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::reflection_pad3d_backward.grad_input`
+    #[inline]
+    pub fn reflection_pad3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REFLECTION_PAD3D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad1d`
+    #[inline]
+    pub fn replication_pad1d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::replication_pad1d.out`
+    #[inline]
+    pub fn replication_pad1d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::replication_pad1d_backward`
+    #[inline]
+    pub fn replication_pad1d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad1d_backward.grad_input`
+    #[inline]
+    pub fn replication_pad1d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD1D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad2d`
+    #[inline]
+    pub fn replication_pad2d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::replication_pad2d.out`
+    #[inline]
+    pub fn replication_pad2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::replication_pad2d_backward`
+    #[inline]
+    pub fn replication_pad2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad2d_backward.grad_input`
+    #[inline]
+    pub fn replication_pad2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD2D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::replication_pad3d`
+    #[inline]
+    pub fn replication_pad3d(keyset: DispatchKeySet, self_: &Tensor, padding: &[SymInt]) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D.redispatch(keyset, (self_, padding))
+    }
+
+    /// `aten::replication_pad3d.out`
+    #[inline]
+    pub fn replication_pad3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        padding: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_OUT.redispatch(keyset, (self_, padding, out))
+    }
+
+    /// `aten::replication_pad3d_backward`
+    #[inline]
+    pub fn replication_pad3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_BACKWARD.redispatch(keyset, (grad_output, self_, padding))
+    }
+
+    /// `aten::replication_pad3d_backward.grad_input`
+    #[inline]
+    pub fn replication_pad3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        padding: &[SymInt],
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::REPLICATION_PAD3D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, padding, grad_input))
+    }
+
+    /// `aten::avg_pool2d`
+    #[inline]
+    pub fn avg_pool2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D.redispatch(
+            keyset,
+            (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
+        )
+    }
+
+    /// `aten::avg_pool2d.out`
+    #[inline]
+    pub fn avg_pool2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_OUT.redispatch(
+            keyset,
+            (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out),
+        )
+    }
+
+    /// `aten::avg_pool2d_backward`
+    #[inline]
+    pub fn avg_pool2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_BACKWARD.redispatch(
+            keyset,
+            (
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            ),
+        )
+    }
+
+    /// `aten::avg_pool2d_backward.grad_input`
+    #[inline]
+    pub fn avg_pool2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL2D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+                grad_input,
+            ),
+        )
+    }
+
+    /// `aten::avg_pool3d`
+    #[inline]
+    pub fn avg_pool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D.redispatch(
+            keyset,
+            (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override),
+        )
+    }
+
+    /// `aten::avg_pool3d.out`
+    #[inline]
+    pub fn avg_pool3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_OUT.redispatch(
+            keyset,
+            (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out),
+        )
+    }
+
+    /// `aten::avg_pool3d_backward`
+    #[inline]
+    pub fn avg_pool3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_BACKWARD.redispatch(
+            keyset,
+            (
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            ),
+        )
+    }
+
+    /// `aten::avg_pool3d_backward.grad_input`
+    #[inline]
+    pub fn avg_pool3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: Option<i64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL3D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+                grad_input,
+            ),
+        )
+    }
+
+    /// `aten::avg_pool1d`
+    #[inline]
+    pub fn avg_pool1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        ceil_mode: bool,
+        count_include_pad: bool,
+    ) -> Result<Tensor> {
+        handles::AVG_POOL1D
+            .redispatch(keyset, (self_, kernel_size, stride, padding, ceil_mode, count_include_pad))
+    }
+
+    /// `aten::adaptive_avg_pool1d`
+    #[inline]
+    pub fn adaptive_avg_pool1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL1D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool2d`
+    #[inline]
+    pub fn adaptive_avg_pool2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL2D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool2d.out`
+    #[inline]
+    pub fn adaptive_avg_pool2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL2D_OUT.redispatch(keyset, (self_, output_size, out))
+    }
+
+    /// `aten::_adaptive_avg_pool2d`
+    #[inline]
+    pub fn _adaptive_avg_pool2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL2D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::_adaptive_avg_pool2d_backward`
+    #[inline]
+    pub fn _adaptive_avg_pool2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL2D_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::adaptive_avg_pool3d`
+    #[inline]
+    pub fn adaptive_avg_pool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL3D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_avg_pool3d.out`
+    #[inline]
+    pub fn adaptive_avg_pool3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_AVG_POOL3D_OUT.redispatch(keyset, (self_, output_size, out))
+    }
+
+    /// `aten::_adaptive_avg_pool3d`
+    #[inline]
+    pub fn _adaptive_avg_pool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL3D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::_adaptive_avg_pool3d_backward`
+    #[inline]
+    pub fn _adaptive_avg_pool3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_ADAPTIVE_AVG_POOL3D_BACKWARD.redispatch(keyset, (grad_output, self_))
+    }
+
+    /// `aten::upsample_nearest1d`
+    #[inline]
+    pub fn upsample_nearest1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D.redispatch(keyset, (self_, output_size, scales))
+    }
+
+    /// `aten::upsample_nearest1d.out`
+    #[inline]
+    pub fn upsample_nearest1d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_OUT.redispatch(keyset, (self_, output_size, scales, out))
+    }
+
+    /// `aten::upsample_nearest1d_backward`
+    #[inline]
+    pub fn upsample_nearest1d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales))
+    }
+
+    /// `aten::upsample_nearest1d_backward.grad_input`
+    #[inline]
+    pub fn upsample_nearest1d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, output_size, input_size, scales, grad_input))
+    }
+
+    /// `aten::upsample_nearest1d.vec`
+    #[inline]
+    pub fn upsample_nearest1d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST1D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_nearest2d`
+    #[inline]
+    pub fn upsample_nearest2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D.redispatch(keyset, (self_, output_size, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest2d.out`
+    #[inline]
+    pub fn upsample_nearest2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_OUT.redispatch(keyset, (self_, output_size, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_nearest2d_backward`
+    #[inline]
+    pub fn upsample_nearest2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest2d_backward.grad_input`
+    #[inline]
+    pub fn upsample_nearest2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_h, scales_w, grad_input))
+    }
+
+    /// `aten::upsample_nearest2d.vec`
+    #[inline]
+    pub fn upsample_nearest2d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST2D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_nearest3d`
+    #[inline]
+    pub fn upsample_nearest3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D.redispatch(keyset, (self_, output_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest3d.out`
+    #[inline]
+    pub fn upsample_nearest3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_OUT
+            .redispatch(keyset, (self_, output_size, scales_d, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_nearest3d_backward`
+    #[inline]
+    pub fn upsample_nearest3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_nearest3d_backward.grad_input`
+    #[inline]
+    pub fn upsample_nearest3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, scales_d, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::upsample_nearest3d.vec`
+    #[inline]
+    pub fn upsample_nearest3d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_NEAREST3D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact1d`
+    #[inline]
+    pub fn _upsample_nearest_exact1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D.redispatch(keyset, (self_, output_size, scales))
+    }
+
+    /// `aten::_upsample_nearest_exact1d.out`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_OUT.redispatch(keyset, (self_, output_size, scales, out))
+    }
+
+    /// `aten::_upsample_nearest_exact1d_backward`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales))
+    }
+
+    /// `aten::_upsample_nearest_exact1d_backward.grad_input`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, output_size, input_size, scales, grad_input))
+    }
+
+    /// `aten::_upsample_nearest_exact1d.vec`
+    #[inline]
+    pub fn _upsample_nearest_exact1d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT1D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact2d`
+    #[inline]
+    pub fn _upsample_nearest_exact2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D.redispatch(keyset, (self_, output_size, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact2d.out`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_OUT
+            .redispatch(keyset, (self_, output_size, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_nearest_exact2d_backward`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact2d_backward.grad_input`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_h, scales_w, grad_input))
+    }
+
+    /// `aten::_upsample_nearest_exact2d.vec`
+    #[inline]
+    pub fn _upsample_nearest_exact2d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT2D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::_upsample_nearest_exact3d`
+    #[inline]
+    pub fn _upsample_nearest_exact3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D
+            .redispatch(keyset, (self_, output_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact3d.out`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_OUT
+            .redispatch(keyset, (self_, output_size, scales_d, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_nearest_exact3d_backward`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_nearest_exact3d_backward.grad_input`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, scales_d, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::_upsample_nearest_exact3d.vec`
+    #[inline]
+    pub fn _upsample_nearest_exact3d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_NEAREST_EXACT3D_VEC.redispatch(keyset, (input, output_size, scale_factors))
+    }
+
+    /// `aten::upsample_linear1d`
+    #[inline]
+    pub fn upsample_linear1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D.redispatch(keyset, (self_, output_size, align_corners, scales))
+    }
+
+    /// `aten::upsample_linear1d.out`
+    #[inline]
+    pub fn upsample_linear1d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_OUT.redispatch(keyset, (self_, output_size, align_corners, scales, out))
+    }
+
+    /// `aten::upsample_linear1d_backward`
+    #[inline]
+    pub fn upsample_linear1d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales))
+    }
+
+    /// `aten::upsample_linear1d_backward.grad_input`
+    #[inline]
+    pub fn upsample_linear1d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales, grad_input))
+    }
+
+    /// `aten::upsample_linear1d.vec`
+    #[inline]
+    pub fn upsample_linear1d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_LINEAR1D_VEC.redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_bilinear2d`
+    #[inline]
+    pub fn upsample_bilinear2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bilinear2d.out`
+    #[inline]
+    pub fn upsample_bilinear2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_OUT
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_bilinear2d_backward`
+    #[inline]
+    pub fn upsample_bilinear2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bilinear2d_backward.grad_input`
+    #[inline]
+    pub fn upsample_bilinear2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::upsample_bilinear2d.vec`
+    #[inline]
+    pub fn upsample_bilinear2d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BILINEAR2D_VEC
+            .redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_trilinear3d`
+    #[inline]
+    pub fn upsample_trilinear3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D
+            .redispatch(keyset, (self_, output_size, align_corners, scales_d, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_trilinear3d.out`
+    #[inline]
+    pub fn upsample_trilinear3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_OUT
+            .redispatch(keyset, (self_, output_size, align_corners, scales_d, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_trilinear3d_backward`
+    #[inline]
+    pub fn upsample_trilinear3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_BACKWARD.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w),
+        )
+    }
+
+    /// `aten::upsample_trilinear3d_backward.grad_input`
+    #[inline]
+    pub fn upsample_trilinear3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_d: Option<f64>,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::upsample_trilinear3d.vec`
+    #[inline]
+    pub fn upsample_trilinear3d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_TRILINEAR3D_VEC
+            .redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::upsample_bicubic2d`
+    #[inline]
+    pub fn upsample_bicubic2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bicubic2d.out`
+    #[inline]
+    pub fn upsample_bicubic2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_OUT
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::upsample_bicubic2d_backward`
+    #[inline]
+    pub fn upsample_bicubic2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::upsample_bicubic2d_backward.grad_input`
+    #[inline]
+    pub fn upsample_bicubic2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::upsample_bicubic2d.vec`
+    #[inline]
+    pub fn upsample_bicubic2d_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::UPSAMPLE_BICUBIC2D_VEC.redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa.out`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_OUT
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa_backward`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bilinear2d_aa_backward.grad_input`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::_upsample_bilinear2d_aa.vec`
+    #[inline]
+    pub fn _upsample_bilinear2d_aa_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BILINEAR2D_AA_VEC
+            .redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa.out`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_OUT
+            .redispatch(keyset, (self_, output_size, align_corners, scales_h, scales_w, out))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa_backward`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD
+            .redispatch(keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w))
+    }
+
+    /// `aten::_upsample_bicubic2d_aa_backward.grad_input`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        output_size: &[SymInt],
+        input_size: &[SymInt],
+        align_corners: bool,
+        scales_h: Option<f64>,
+        scales_w: Option<f64>,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input),
+        )
+    }
+
+    /// `aten::_upsample_bicubic2d_aa.vec`
+    #[inline]
+    pub fn _upsample_bicubic2d_aa_vec(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        output_size: Option<&[SymInt]>,
+        align_corners: bool,
+        scale_factors: Option<&[f64]>,
+    ) -> Result<Tensor> {
+        handles::_UPSAMPLE_BICUBIC2D_AA_VEC
+            .redispatch(keyset, (input, output_size, align_corners, scale_factors))
+    }
+
+    /// `aten::max_pool1d`
+    #[inline]
+    pub fn max_pool1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL1D.redispatch(keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool1d_with_indices`
+    #[inline]
+    pub fn max_pool1d_with_indices(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL1D_WITH_INDICES
+            .redispatch(keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d`
+    #[inline]
+    pub fn max_pool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D.redispatch(keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d_with_indices`
+    #[inline]
+    pub fn max_pool3d_with_indices(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL3D_WITH_INDICES
+            .redispatch(keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode))
+    }
+
+    /// `aten::max_pool3d_with_indices.out`
+    #[inline]
+    pub fn max_pool3d_with_indices_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MAX_POOL3D_WITH_INDICES_OUT
+            .redispatch(keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices))
+    }
+
+    /// `aten::max_pool3d_with_indices_backward`
+    #[inline]
+    pub fn max_pool3d_with_indices_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D_WITH_INDICES_BACKWARD.redispatch(
+            keyset,
+            (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices),
+        )
+    }
+
+    /// `aten::max_pool3d_with_indices_backward.grad_input`
+    #[inline]
+    pub fn max_pool3d_with_indices_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        kernel_size: &[i64],
+        stride: &[i64],
+        padding: &[i64],
+        dilation: &[i64],
+        ceil_mode: bool,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_POOL3D_WITH_INDICES_BACKWARD_GRAD_INPUT.redispatch(
+            keyset,
+            (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input),
+        )
+    }
+
+    /// `aten::adaptive_max_pool1d`
+    #[inline]
+    pub fn adaptive_max_pool1d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL1D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool2d`
+    #[inline]
+    pub fn adaptive_max_pool2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL2D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool2d.out`
+    #[inline]
+    pub fn adaptive_max_pool2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL2D_OUT.redispatch(keyset, (self_, output_size, out, indices))
+    }
+
+    /// `aten::adaptive_max_pool2d_backward`
+    #[inline]
+    pub fn adaptive_max_pool2d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL2D_BACKWARD.redispatch(keyset, (grad_output, self_, indices))
+    }
+
+    /// `aten::adaptive_max_pool2d_backward.grad_input`
+    #[inline]
+    pub fn adaptive_max_pool2d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL2D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, indices, grad_input))
+    }
+
+    /// `aten::adaptive_max_pool3d`
+    #[inline]
+    pub fn adaptive_max_pool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL3D.redispatch(keyset, (self_, output_size))
+    }
+
+    /// `aten::adaptive_max_pool3d.out`
+    #[inline]
+    pub fn adaptive_max_pool3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        output_size: &[i64],
+        out: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::ADAPTIVE_MAX_POOL3D_OUT.redispatch(keyset, (self_, output_size, out, indices))
+    }
+
+    /// `aten::adaptive_max_pool3d_backward`
+    #[inline]
+    pub fn adaptive_max_pool3d_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL3D_BACKWARD.redispatch(keyset, (grad_output, self_, indices))
+    }
+
+    /// `aten::adaptive_max_pool3d_backward.grad_input`
+    #[inline]
+    pub fn adaptive_max_pool3d_backward_grad_input(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        self_: &Tensor,
+        indices: &Tensor,
+        grad_input: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADAPTIVE_MAX_POOL3D_BACKWARD_GRAD_INPUT
+            .redispatch(keyset, (grad_output, self_, indices, grad_input))
+    }
+
+    /// `aten::max_unpool2d`
+    #[inline]
+    pub fn max_unpool2d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL2D.redispatch(keyset, (self_, indices, output_size))
+    }
+
+    /// `aten::max_unpool2d.out`
+    #[inline]
+    pub fn max_unpool2d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL2D_OUT.redispatch(keyset, (self_, indices, output_size, out))
+    }
+
+    /// `aten::max_unpool3d`
+    #[inline]
+    pub fn max_unpool3d(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        stride: &[i64],
+        padding: &[i64],
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL3D.redispatch(keyset, (self_, indices, output_size, stride, padding))
+    }
+
+    /// `aten::max_unpool3d.out`
+    #[inline]
+    pub fn max_unpool3d_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        output_size: &[SymInt],
+        stride: &[i64],
+        padding: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MAX_UNPOOL3D_OUT.redispatch(keyset, (self_, indices, output_size, stride, padding, out))
     }
 }

@@ -272,6 +272,23 @@ pub mod handles {
     /// `aten::native_dropout_backward`
     pub static NATIVE_DROPOUT_BACKWARD: TypedOp<(Tensor, Tensor, f64), Tensor> =
         TypedOp::new("aten::native_dropout_backward", "");
+    /// `aten::feature_dropout`
+    pub static FEATURE_DROPOUT: TypedOp<(Tensor, f64, bool), Tensor> =
+        TypedOp::new("aten::feature_dropout", "");
+    /// `aten::feature_dropout_`
+    pub static FEATURE_DROPOUT_: TypedOp<(Tensor, f64, bool), Tensor> =
+        TypedOp::new("aten::feature_dropout_", "");
+    /// `aten::alpha_dropout`
+    pub static ALPHA_DROPOUT: TypedOp<(Tensor, f64, bool), Tensor> = TypedOp::new("aten::alpha_dropout", "");
+    /// `aten::alpha_dropout_`
+    pub static ALPHA_DROPOUT_: TypedOp<(Tensor, f64, bool), Tensor> =
+        TypedOp::new("aten::alpha_dropout_", "");
+    /// `aten::feature_alpha_dropout`
+    pub static FEATURE_ALPHA_DROPOUT: TypedOp<(Tensor, f64, bool), Tensor> =
+        TypedOp::new("aten::feature_alpha_dropout", "");
+    /// `aten::feature_alpha_dropout_`
+    pub static FEATURE_ALPHA_DROPOUT_: TypedOp<(Tensor, f64, bool), Tensor> =
+        TypedOp::new("aten::feature_alpha_dropout_", "");
 }
 
 /// Typed calls.
@@ -823,6 +840,42 @@ pub mod calls {
     #[inline]
     pub fn native_dropout_backward(grad_output: &Tensor, mask: &Tensor, scale: f64) -> Result<Tensor> {
         handles::NATIVE_DROPOUT_BACKWARD.call((grad_output, mask, scale))
+    }
+
+    /// `aten::feature_dropout(Tensor input, float p, bool train) -> Tensor`
+    #[inline]
+    pub fn feature_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_DROPOUT.call((input, p, train))
+    }
+
+    /// `aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
+    #[inline]
+    pub fn feature_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_DROPOUT_.call((self_, p, train))
+    }
+
+    /// `aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor`
+    #[inline]
+    pub fn alpha_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::ALPHA_DROPOUT.call((input, p, train))
+    }
+
+    /// `aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
+    #[inline]
+    pub fn alpha_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::ALPHA_DROPOUT_.call((self_, p, train))
+    }
+
+    /// `aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor`
+    #[inline]
+    pub fn feature_alpha_dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_ALPHA_DROPOUT.call((input, p, train))
+    }
+
+    /// `aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)`
+    #[inline]
+    pub fn feature_alpha_dropout_(self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_ALPHA_DROPOUT_.call((self_, p, train))
     }
 }
 
@@ -1453,5 +1506,51 @@ pub mod redispatch {
         scale: f64,
     ) -> Result<Tensor> {
         handles::NATIVE_DROPOUT_BACKWARD.redispatch(keyset, (grad_output, mask, scale))
+    }
+
+    /// `aten::feature_dropout`
+    #[inline]
+    pub fn feature_dropout(keyset: DispatchKeySet, input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_DROPOUT.redispatch(keyset, (input, p, train))
+    }
+
+    /// `aten::feature_dropout_`
+    #[inline]
+    pub fn feature_dropout_(keyset: DispatchKeySet, self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::FEATURE_DROPOUT_.redispatch(keyset, (self_, p, train))
+    }
+
+    /// `aten::alpha_dropout`
+    #[inline]
+    pub fn alpha_dropout(keyset: DispatchKeySet, input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::ALPHA_DROPOUT.redispatch(keyset, (input, p, train))
+    }
+
+    /// `aten::alpha_dropout_`
+    #[inline]
+    pub fn alpha_dropout_(keyset: DispatchKeySet, self_: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+        handles::ALPHA_DROPOUT_.redispatch(keyset, (self_, p, train))
+    }
+
+    /// `aten::feature_alpha_dropout`
+    #[inline]
+    pub fn feature_alpha_dropout(
+        keyset: DispatchKeySet,
+        input: &Tensor,
+        p: f64,
+        train: bool,
+    ) -> Result<Tensor> {
+        handles::FEATURE_ALPHA_DROPOUT.redispatch(keyset, (input, p, train))
+    }
+
+    /// `aten::feature_alpha_dropout_`
+    #[inline]
+    pub fn feature_alpha_dropout_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        p: f64,
+        train: bool,
+    ) -> Result<Tensor> {
+        handles::FEATURE_ALPHA_DROPOUT_.redispatch(keyset, (self_, p, train))
     }
 }

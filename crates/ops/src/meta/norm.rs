@@ -25,8 +25,8 @@ fn check_parameter<I: SizeInt>(name: &str, parameter: Option<&Tensor>, shape: &[
 }
 
 /// Whether the parameters are of another dtype than the input: halves may be normalized with float32 parameters.
-fn has_mixed_parameters(input: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Result<bool> {
-    let given = || weight.into_iter().chain(bias);
+pub fn has_mixed_parameters(input: &Tensor, parameters: &[Option<&Tensor>]) -> Result<bool> {
+    let given = || parameters.iter().copied().flatten();
     let Some(first) = given().next() else { return Ok(false) };
     if first.dtype() == input.dtype() {
         for parameter in given() {
@@ -80,7 +80,7 @@ pub fn native_layer_norm_meta<I: SizeInt>(
     let options = TensorOptions::new().device(input.device());
     let mut dtype = statistics_dtype(input.dtype());
     // The CPU keeps the statistics of halves in float32 for float32 parameters only; other devices always do.
-    if input.is_cpu() && !has_mixed_parameters(input, weight, bias)? {
+    if input.is_cpu() && !has_mixed_parameters(input, &[weight, bias])? {
         dtype = input.dtype();
     }
     outs.set_output_contiguous(0, &sizes, options.dtype(input.dtype()))?;

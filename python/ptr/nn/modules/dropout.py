@@ -6,7 +6,7 @@ import ptr as torch
 from ptr.nn import functional as F
 from ptr.nn.modules.module import Module
 
-__all__ = ["Dropout"]
+__all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
 class _DropoutNd(Module):
@@ -47,3 +47,83 @@ class Dropout(_DropoutNd):
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """Drop elements of ``input``."""
         return F.dropout(input, self.p, self.training, self.inplace)
+
+
+class Dropout1d(_DropoutNd):
+    """In training, zeroes each channel of a sequence with probability ``p`` and scales the rest.
+
+    Args:
+        p: the probability. Default: 0.5.
+        inplace: write into the input. Default: ``False``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Drop parts of ``input``."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
+
+
+class Dropout2d(_DropoutNd):
+    """In training, zeroes each channel of an image with probability ``p`` and scales the rest.
+
+    Args:
+        p: the probability. Default: 0.5.
+        inplace: write into the input. Default: ``False``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Drop parts of ``input``."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
+
+
+class Dropout3d(_DropoutNd):
+    """In training, zeroes each channel of a volume with probability ``p`` and scales the rest.
+
+    Args:
+        p: the probability. Default: 0.5.
+        inplace: write into the input. Default: ``False``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Drop parts of ``input``."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
+
+
+class AlphaDropout(_DropoutNd):
+    """In training, drops elements so that the mean and variance of what SELU gives stay.
+
+    Args:
+        p: the probability. Default: 0.5.
+        inplace: write into the input. Default: ``False``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Drop parts of ``input``."""
+        return F.alpha_dropout(input, self.p, self.training)
+
+
+class FeatureAlphaDropout(_DropoutNd):
+    """In training, drops channels so that the mean and variance of what SELU gives stay.
+
+    Args:
+        p: the probability. Default: 0.5.
+        inplace: write into the input. Default: ``False``.
+
+    Raises:
+        ValueError: ``p`` is outside of [0, 1].
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """Drop parts of ``input``."""
+        return F.feature_alpha_dropout(input, self.p, self.training)

@@ -24,6 +24,16 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::_conv_forward(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::_conv_input_backward(Tensor grad_output, Tensor weight, SymInt[] input_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::_conv_weight_backward(Tensor grad_output, Tensor input, SymInt[] weight_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, str padding=\"valid\", SymInt[1] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, str padding=\"valid\", SymInt[3] dilation=1, SymInt groups=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor", &["pt2_compliant_tag"]),
+("aten::im2col.out(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::col2im.out(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static CONV_FORWARD_KERNEL: DispatchStub<
@@ -274,6 +284,121 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 groups,
             )?;
             outs.take(0)
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv1d.padding",
+        &handles::CONV1D_PADDING,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, dilation, groups)| {
+            composite::conv::conv1d_padding(input, weight, bias, stride, padding, dilation, groups)
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv3d",
+        &handles::CONV3D,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, dilation, groups)| {
+            composite::conv::conv3d(input, weight, bias, stride, padding, dilation, groups)
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv3d.padding",
+        &handles::CONV3D_PADDING,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, dilation, groups)| {
+            composite::conv::conv3d_padding(input, weight, bias, stride, padding, dilation, groups)
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv_transpose1d",
+        &handles::CONV_TRANSPOSE1D,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, output_padding, groups, dilation)| {
+            composite::conv::conv_transpose1d(
+                input,
+                weight,
+                bias,
+                stride,
+                padding,
+                output_padding,
+                groups,
+                dilation,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv_transpose2d.input",
+        &handles::CONV_TRANSPOSE2D_INPUT,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, output_padding, groups, dilation)| {
+            composite::conv::conv_transpose2d_input(
+                input,
+                weight,
+                bias,
+                stride,
+                padding,
+                output_padding,
+                groups,
+                dilation,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "conv_transpose3d.input",
+        &handles::CONV_TRANSPOSE3D_INPUT,
+        IMPLICIT,
+        |_, (input, weight, bias, stride, padding, output_padding, groups, dilation)| {
+            composite::conv::conv_transpose3d_input(
+                input,
+                weight,
+                bias,
+                stride,
+                padding,
+                output_padding,
+                groups,
+                dilation,
+            )
+        },
+    )?;
+    registrar.implement(
+        "im2col",
+        &handles::IM2COL,
+        EXPLICIT,
+        |_, (self_, kernel_size, dilation, padding, stride)| {
+            composite::conv::im2col(self_, kernel_size, dilation, padding, stride)
+        },
+    )?;
+    registrar.implement(
+        "im2col.out",
+        &handles::IM2COL_OUT,
+        EXPLICIT,
+        |_, (self_, kernel_size, dilation, padding, stride, out)| {
+            structured::write_out(
+                "im2col",
+                out,
+                &composite::conv::im2col(self_, kernel_size, dilation, padding, stride)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "col2im",
+        &handles::COL2IM,
+        EXPLICIT,
+        |_, (self_, output_size, kernel_size, dilation, padding, stride)| {
+            composite::conv::col2im(self_, output_size, kernel_size, dilation, padding, stride)
+        },
+    )?;
+    registrar.implement(
+        "col2im.out",
+        &handles::COL2IM_OUT,
+        EXPLICIT,
+        |_, (self_, output_size, kernel_size, dilation, padding, stride, out)| {
+            structured::write_out(
+                "col2im",
+                out,
+                &composite::conv::col2im(self_, output_size, kernel_size, dilation, padding, stride)?,
+            )
         },
     )?;
     Ok(())

@@ -54,6 +54,11 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::nonzero.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["dynamic_output_shape", "out", "pt2_compliant_tag"]),
 ("aten::nonzero_numpy(Tensor self) -> Tensor[]", &["pt2_compliant_tag"]),
 ("aten::where(Tensor condition) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor", &["pt2_compliant_tag"]),
+("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
 ];
 
 static INDEX_KERNEL: DispatchStub<fn(&iter::IndexPlan, &[Tensor]) -> Result<()>> =
@@ -709,6 +714,54 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     })?;
     registrar.implement_transparent("where", &handles::WHERE, IMPLICIT, |_, (condition,)| {
         composite::index::where_(condition)
+    })?;
+    registrar.implement(
+        "embedding",
+        &handles::EMBEDDING,
+        EXPLICIT,
+        |_, (weight, indices, padding_idx, scale_grad_by_freq, sparse)| {
+            composite::index::embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+        },
+    )?;
+    registrar.implement_transparent(
+        "embedding_backward",
+        &handles::EMBEDDING_BACKWARD,
+        IMPLICIT,
+        |_, (grad, indices, num_weights, padding_idx, scale_grad_by_freq, sparse)| {
+            composite::index::embedding_backward(
+                grad,
+                indices,
+                num_weights,
+                padding_idx,
+                scale_grad_by_freq,
+                sparse,
+            )
+        },
+    )?;
+    registrar.implement(
+        "embedding_dense_backward",
+        &handles::EMBEDDING_DENSE_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)| {
+            composite::index::embedding_dense_backward(
+                grad_output,
+                indices,
+                num_weights,
+                padding_idx,
+                scale_grad_by_freq,
+            )
+        },
+    )?;
+    registrar.implement(
+        "embedding_renorm_",
+        &handles::EMBEDDING_RENORM_,
+        EXPLICIT,
+        |_, (self_, indices, max_norm, norm_type)| {
+            composite::index::embedding_renorm_(self_, indices, max_norm, norm_type)
+        },
+    )?;
+    registrar.implement_transparent("one_hot", &handles::ONE_HOT, IMPLICIT, |_, (self_, num_classes)| {
+        composite::index::one_hot(self_, num_classes)
     })?;
     Ok(())
 }

@@ -28,6 +28,39 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::mse_loss.out(Tensor self, Tensor target, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::mse_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::smooth_l1_loss.out(Tensor self, Tensor target, int reduction=Mean, float beta=1.0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor", &["pt2_compliant_tag"]),
+("aten::smooth_l1_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::huber_loss.out(Tensor self, Tensor target, int reduction=Mean, float delta=1.0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor", &["pt2_compliant_tag"]),
+("aten::huber_loss_backward.out(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::soft_margin_loss.out(Tensor self, Tensor target, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor", &["pt2_compliant_tag"]),
+("aten::soft_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::binary_cross_entropy.out(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::binary_cross_entropy_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::poisson_nll_loss(Tensor input, Tensor target, bool log_input, bool full, float eps, int reduction) -> Tensor", &["pt2_compliant_tag"]),
+("aten::hinge_embedding_loss(Tensor self, Tensor target, float margin=1.0, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::cosine_embedding_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, float eps=1e-06, bool swap=False, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multi_margin_loss.out(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::multi_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multi_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, Scalar p, Scalar margin, Tensor? weight=None, int reduction=Mean, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", &["pt2_compliant_tag"]),
+("aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor", &["pt2_compliant_tag"]),
+("aten::multilabel_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static NLL_LOSS_FORWARD_KERNEL: DispatchStub<
@@ -254,6 +287,330 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 "mse_loss_backward",
                 grad_input,
                 &composite::loss::mse_loss_backward(grad_output, self_, target, reduction)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "smooth_l1_loss",
+        &handles::SMOOTH_L1_LOSS,
+        EXPLICIT,
+        |_, (self_, target, reduction, beta)| composite::loss::smooth_l1_loss(self_, target, reduction, beta),
+    )?;
+    registrar.implement(
+        "smooth_l1_loss.out",
+        &handles::SMOOTH_L1_LOSS_OUT,
+        EXPLICIT,
+        |_, (self_, target, reduction, beta, out)| {
+            structured::write_out(
+                "smooth_l1_loss",
+                out,
+                &composite::loss::smooth_l1_loss(self_, target, reduction, beta)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "smooth_l1_loss_backward",
+        &handles::SMOOTH_L1_LOSS_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, beta)| {
+            composite::loss::smooth_l1_loss_backward(grad_output, self_, target, reduction, beta)
+        },
+    )?;
+    registrar.implement(
+        "smooth_l1_loss_backward.grad_input",
+        &handles::SMOOTH_L1_LOSS_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, beta, grad_input)| {
+            structured::write_out(
+                "smooth_l1_loss_backward",
+                grad_input,
+                &composite::loss::smooth_l1_loss_backward(grad_output, self_, target, reduction, beta)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "huber_loss",
+        &handles::HUBER_LOSS,
+        EXPLICIT,
+        |_, (self_, target, reduction, delta)| composite::loss::huber_loss(self_, target, reduction, delta),
+    )?;
+    registrar.implement(
+        "huber_loss.out",
+        &handles::HUBER_LOSS_OUT,
+        EXPLICIT,
+        |_, (self_, target, reduction, delta, out)| {
+            structured::write_out(
+                "huber_loss",
+                out,
+                &composite::loss::huber_loss(self_, target, reduction, delta)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "huber_loss_backward",
+        &handles::HUBER_LOSS_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, delta)| {
+            composite::loss::huber_loss_backward(grad_output, self_, target, reduction, delta)
+        },
+    )?;
+    registrar.implement(
+        "huber_loss_backward.out",
+        &handles::HUBER_LOSS_BACKWARD_OUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, delta, grad_input)| {
+            structured::write_out(
+                "huber_loss_backward",
+                grad_input,
+                &composite::loss::huber_loss_backward(grad_output, self_, target, reduction, delta)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "soft_margin_loss",
+        &handles::SOFT_MARGIN_LOSS,
+        EXPLICIT,
+        |_, (self_, target, reduction)| composite::loss::soft_margin_loss(self_, target, reduction),
+    )?;
+    registrar.implement(
+        "soft_margin_loss.out",
+        &handles::SOFT_MARGIN_LOSS_OUT,
+        EXPLICIT,
+        |_, (self_, target, reduction, out)| {
+            structured::write_out(
+                "soft_margin_loss",
+                out,
+                &composite::loss::soft_margin_loss(self_, target, reduction)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "soft_margin_loss_backward",
+        &handles::SOFT_MARGIN_LOSS_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction)| {
+            composite::loss::soft_margin_loss_backward(grad_output, self_, target, reduction)
+        },
+    )?;
+    registrar.implement(
+        "soft_margin_loss_backward.grad_input",
+        &handles::SOFT_MARGIN_LOSS_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, grad_input)| {
+            structured::write_out(
+                "soft_margin_loss_backward",
+                grad_input,
+                &composite::loss::soft_margin_loss_backward(grad_output, self_, target, reduction)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "binary_cross_entropy",
+        &handles::BINARY_CROSS_ENTROPY,
+        EXPLICIT,
+        |_, (self_, target, weight, reduction)| {
+            composite::loss::binary_cross_entropy(self_, target, weight, reduction)
+        },
+    )?;
+    registrar.implement(
+        "binary_cross_entropy.out",
+        &handles::BINARY_CROSS_ENTROPY_OUT,
+        EXPLICIT,
+        |_, (self_, target, weight, reduction, out)| {
+            structured::write_out(
+                "binary_cross_entropy",
+                out,
+                &composite::loss::binary_cross_entropy(self_, target, weight, reduction)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "binary_cross_entropy_backward",
+        &handles::BINARY_CROSS_ENTROPY_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, weight, reduction)| {
+            composite::loss::binary_cross_entropy_backward(grad_output, self_, target, weight, reduction)
+        },
+    )?;
+    registrar.implement(
+        "binary_cross_entropy_backward.grad_input",
+        &handles::BINARY_CROSS_ENTROPY_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, weight, reduction, grad_input)| {
+            structured::write_out(
+                "binary_cross_entropy_backward",
+                grad_input,
+                &composite::loss::binary_cross_entropy_backward(
+                    grad_output,
+                    self_,
+                    target,
+                    weight,
+                    reduction,
+                )?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "binary_cross_entropy_with_logits",
+        &handles::BINARY_CROSS_ENTROPY_WITH_LOGITS,
+        EXPLICIT,
+        |_, (self_, target, weight, pos_weight, reduction)| {
+            composite::loss::binary_cross_entropy_with_logits(self_, target, weight, pos_weight, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "kl_div",
+        &handles::KL_DIV,
+        IMPLICIT,
+        |_, (self_, target, reduction, log_target)| {
+            composite::loss::kl_div(self_, target, reduction, log_target)
+        },
+    )?;
+    registrar.implement_transparent(
+        "poisson_nll_loss",
+        &handles::POISSON_NLL_LOSS,
+        IMPLICIT,
+        |_, (input, target, log_input, full, eps, reduction)| {
+            composite::loss::poisson_nll_loss(input, target, log_input, full, eps, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "hinge_embedding_loss",
+        &handles::HINGE_EMBEDDING_LOSS,
+        IMPLICIT,
+        |_, (self_, target, margin, reduction)| {
+            composite::loss::hinge_embedding_loss(self_, target, margin, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "cosine_embedding_loss",
+        &handles::COSINE_EMBEDDING_LOSS,
+        IMPLICIT,
+        |_, (input1, input2, target, margin, reduction)| {
+            composite::loss::cosine_embedding_loss(input1, input2, target, margin, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "margin_ranking_loss",
+        &handles::MARGIN_RANKING_LOSS,
+        IMPLICIT,
+        |_, (input1, input2, target, margin, reduction)| {
+            composite::loss::margin_ranking_loss(input1, input2, target, margin, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "triplet_margin_loss",
+        &handles::TRIPLET_MARGIN_LOSS,
+        IMPLICIT,
+        |_, (anchor, positive, negative, margin, p, eps, swap, reduction)| {
+            composite::loss::triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
+        },
+    )?;
+    registrar.implement_transparent(
+        "pairwise_distance",
+        &handles::PAIRWISE_DISTANCE,
+        IMPLICIT,
+        |_, (x1, x2, p, eps, keepdim)| composite::loss::pairwise_distance(x1, x2, p, eps, keepdim),
+    )?;
+    registrar.implement_transparent(
+        "cosine_similarity",
+        &handles::COSINE_SIMILARITY,
+        IMPLICIT,
+        |_, (x1, x2, dim, eps)| composite::loss::cosine_similarity(x1, x2, dim, eps),
+    )?;
+    registrar.implement(
+        "multi_margin_loss",
+        &handles::MULTI_MARGIN_LOSS,
+        EXPLICIT,
+        |_, (self_, target, p, margin, weight, reduction)| {
+            composite::loss::multi_margin_loss(self_, target, p, margin, weight, reduction)
+        },
+    )?;
+    registrar.implement(
+        "multi_margin_loss.out",
+        &handles::MULTI_MARGIN_LOSS_OUT,
+        EXPLICIT,
+        |_, (self_, target, p, margin, weight, reduction, out)| {
+            structured::write_out(
+                "multi_margin_loss",
+                out,
+                &composite::loss::multi_margin_loss(self_, target, p, margin, weight, reduction)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "multi_margin_loss_backward",
+        &handles::MULTI_MARGIN_LOSS_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, p, margin, weight, reduction)| {
+            composite::loss::multi_margin_loss_backward(
+                grad_output,
+                self_,
+                target,
+                p,
+                margin,
+                weight,
+                reduction,
+            )
+        },
+    )?;
+    registrar.implement(
+        "multi_margin_loss_backward.grad_input",
+        &handles::MULTI_MARGIN_LOSS_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, p, margin, weight, reduction, grad_input)| {
+            structured::write_out(
+                "multi_margin_loss_backward",
+                grad_input,
+                &composite::loss::multi_margin_loss_backward(
+                    grad_output,
+                    self_,
+                    target,
+                    p,
+                    margin,
+                    weight,
+                    reduction,
+                )?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "multilabel_margin_loss",
+        &handles::MULTILABEL_MARGIN_LOSS,
+        IMPLICIT,
+        |_, (self_, target, reduction)| composite::loss::multilabel_margin_loss(self_, target, reduction),
+    )?;
+    registrar.implement(
+        "multilabel_margin_loss_forward",
+        &handles::MULTILABEL_MARGIN_LOSS_FORWARD,
+        EXPLICIT,
+        |_, (self_, target, reduction)| {
+            composite::loss::multilabel_margin_loss_forward(self_, target, reduction)
+        },
+    )?;
+    registrar.implement(
+        "multilabel_margin_loss_backward",
+        &handles::MULTILABEL_MARGIN_LOSS_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, is_target)| {
+            composite::loss::multilabel_margin_loss_backward(grad_output, self_, target, reduction, is_target)
+        },
+    )?;
+    registrar.implement(
+        "multilabel_margin_loss_backward.grad_input",
+        &handles::MULTILABEL_MARGIN_LOSS_BACKWARD_GRAD_INPUT,
+        EXPLICIT,
+        |_, (grad_output, self_, target, reduction, is_target, grad_input)| {
+            structured::write_out(
+                "multilabel_margin_loss_backward",
+                grad_input,
+                &composite::loss::multilabel_margin_loss_backward(
+                    grad_output,
+                    self_,
+                    target,
+                    reduction,
+                    is_target,
+                )?,
             )
         },
     )?;

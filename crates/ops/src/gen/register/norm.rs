@@ -19,6 +19,24 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
 ("aten::native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor", &["maybe_aliasing_or_mutating", "pt2_compliant_tag"]),
+("aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor", &["pt2_compliant_tag"]),
+("aten::native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::native_batch_norm.out(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))", &["out", "pt2_compliant_tag"]),
+("aten::_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::_native_batch_norm_legit.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))", &["out", "pt2_compliant_tag"]),
+("aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::_native_batch_norm_legit.no_stats_out(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd) -> (Tensor(a!), Tensor(b!), Tensor(c!))", &["out", "pt2_compliant_tag"]),
+("aten::_batch_norm_with_update(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::_batch_norm_with_update.out(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, float momentum, float eps, *, Tensor(a!) out, Tensor(b!) save_mean, Tensor(c!) save_invstd, Tensor(d!) reserve) -> (Tensor(a!), Tensor(b!), Tensor(c!), Tensor(d!))", &["out", "pt2_compliant_tag"]),
+("aten::_batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enabled=True) -> Tensor", &["pt2_compliant_tag"]),
+("aten::native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float eps) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
 ];
 
 static LAYER_NORM_KERNEL: DispatchStub<
@@ -88,6 +106,334 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 bias,
                 output_mask,
             )
+        },
+    )?;
+    registrar.implement_transparent(
+        "batch_norm",
+        &handles::BATCH_NORM,
+        IMPLICIT,
+        |_, (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)| {
+            composite::norm::batch_norm(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+                cudnn_enabled,
+            )
+        },
+    )?;
+    registrar.implement_transparent("instance_norm", &handles::INSTANCE_NORM, IMPLICIT, |_, (input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled)| composite::norm::instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled))?;
+    registrar.implement(
+        "native_batch_norm",
+        &handles::NATIVE_BATCH_NORM,
+        EXPLICIT,
+        |_, (input, weight, bias, running_mean, running_var, training, momentum, eps)| {
+            composite::norm::native_batch_norm(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+            )
+        },
+    )?;
+    registrar.implement(
+        "native_batch_norm.out",
+        &handles::NATIVE_BATCH_NORM_OUT,
+        EXPLICIT,
+        |_,
+         (
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+        )| {
+            let (result0, result1, result2) = composite::norm::native_batch_norm(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+            )?;
+            Ok((
+                structured::write_out("native_batch_norm", out, &result0)?,
+                structured::write_out("native_batch_norm", save_mean, &result1)?,
+                structured::write_out("native_batch_norm", save_invstd, &result2)?,
+            ))
+        },
+    )?;
+    registrar.implement(
+        "_native_batch_norm_legit",
+        &handles::_NATIVE_BATCH_NORM_LEGIT,
+        EXPLICIT,
+        |_, (input, weight, bias, running_mean, running_var, training, momentum, eps)| {
+            composite::norm::_native_batch_norm_legit(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+            )
+        },
+    )?;
+    registrar.implement(
+        "_native_batch_norm_legit.out",
+        &handles::_NATIVE_BATCH_NORM_LEGIT_OUT,
+        EXPLICIT,
+        |_,
+         (
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            training,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+        )| {
+            let (result0, result1, result2) = composite::norm::_native_batch_norm_legit(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                training,
+                momentum,
+                eps,
+            )?;
+            Ok((
+                structured::write_out("_native_batch_norm_legit", out, &result0)?,
+                structured::write_out("_native_batch_norm_legit", save_mean, &result1)?,
+                structured::write_out("_native_batch_norm_legit", save_invstd, &result2)?,
+            ))
+        },
+    )?;
+    registrar.implement(
+        "_native_batch_norm_legit.no_stats",
+        &handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS,
+        EXPLICIT,
+        |_, (input, weight, bias, training, momentum, eps)| {
+            composite::norm::_native_batch_norm_legit_no_stats(input, weight, bias, training, momentum, eps)
+        },
+    )?;
+    registrar.implement(
+        "_native_batch_norm_legit.no_stats_out",
+        &handles::_NATIVE_BATCH_NORM_LEGIT_NO_STATS_OUT,
+        EXPLICIT,
+        |_, (input, weight, bias, training, momentum, eps, out, save_mean, save_invstd)| {
+            let (result0, result1, result2) = composite::norm::_native_batch_norm_legit_no_stats(
+                input, weight, bias, training, momentum, eps,
+            )?;
+            Ok((
+                structured::write_out("_native_batch_norm_legit", out, &result0)?,
+                structured::write_out("_native_batch_norm_legit", save_mean, &result1)?,
+                structured::write_out("_native_batch_norm_legit", save_invstd, &result2)?,
+            ))
+        },
+    )?;
+    registrar.implement(
+        "_batch_norm_with_update",
+        &handles::_BATCH_NORM_WITH_UPDATE,
+        EXPLICIT,
+        |_, (input, weight, bias, running_mean, running_var, momentum, eps)| {
+            composite::norm::_batch_norm_with_update(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                momentum,
+                eps,
+            )
+        },
+    )?;
+    registrar.implement(
+        "_batch_norm_with_update.out",
+        &handles::_BATCH_NORM_WITH_UPDATE_OUT,
+        EXPLICIT,
+        |_,
+         (
+            input,
+            weight,
+            bias,
+            running_mean,
+            running_var,
+            momentum,
+            eps,
+            out,
+            save_mean,
+            save_invstd,
+            reserve,
+        )| {
+            let (result0, result1, result2, result3) = composite::norm::_batch_norm_with_update(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                momentum,
+                eps,
+            )?;
+            Ok((
+                structured::write_out("_batch_norm_with_update", out, &result0)?,
+                structured::write_out("_batch_norm_with_update", save_mean, &result1)?,
+                structured::write_out("_batch_norm_with_update", save_invstd, &result2)?,
+                structured::write_out("_batch_norm_with_update", reserve, &result3)?,
+            ))
+        },
+    )?;
+    registrar.implement(
+        "_batch_norm_no_update",
+        &handles::_BATCH_NORM_NO_UPDATE,
+        EXPLICIT,
+        |_, (input, weight, bias, running_mean, running_var, momentum, eps)| {
+            composite::norm::_batch_norm_no_update(
+                input,
+                weight,
+                bias,
+                running_mean,
+                running_var,
+                momentum,
+                eps,
+            )
+        },
+    )?;
+    registrar.implement(
+        "native_batch_norm_backward",
+        &handles::NATIVE_BATCH_NORM_BACKWARD,
+        EXPLICIT,
+        |_,
+         (
+            grad_out,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            save_mean,
+            save_invstd,
+            train,
+            eps,
+            output_mask,
+        )| {
+            composite::norm::native_batch_norm_backward(
+                grad_out,
+                input,
+                weight,
+                running_mean,
+                running_var,
+                save_mean,
+                save_invstd,
+                train,
+                eps,
+                output_mask,
+            )
+        },
+    )?;
+    registrar.implement(
+        "batch_norm_backward",
+        &handles::BATCH_NORM_BACKWARD,
+        EXPLICIT,
+        |_,
+         (
+            grad_out,
+            input,
+            weight,
+            running_mean,
+            running_var,
+            save_mean,
+            save_var,
+            update,
+            eps,
+            output_mask,
+            reserve,
+        )| {
+            composite::norm::batch_norm_backward(
+                grad_out,
+                input,
+                weight,
+                running_mean,
+                running_var,
+                save_mean,
+                save_var,
+                update,
+                eps,
+                output_mask,
+                reserve,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "group_norm",
+        &handles::GROUP_NORM,
+        IMPLICIT,
+        |_, (input, num_groups, weight, bias, eps, cudnn_enabled)| {
+            composite::norm::group_norm(input, num_groups, weight, bias, eps, cudnn_enabled)
+        },
+    )?;
+    registrar.implement(
+        "native_group_norm",
+        &handles::NATIVE_GROUP_NORM,
+        EXPLICIT,
+        |_, (input, weight, bias, N, C, HxW, group, eps)| {
+            composite::norm::native_group_norm(input, weight, bias, N, C, HxW, group, eps)
+        },
+    )?;
+    registrar.implement(
+        "native_group_norm_backward",
+        &handles::NATIVE_GROUP_NORM_BACKWARD,
+        EXPLICIT,
+        |_, (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)| {
+            composite::norm::native_group_norm_backward(
+                grad_out,
+                input,
+                mean,
+                rstd,
+                weight,
+                N,
+                C,
+                HxW,
+                group,
+                output_mask,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "rms_norm",
+        &handles::RMS_NORM,
+        IMPLICIT,
+        |_, (input, normalized_shape, weight, eps)| {
+            composite::norm::rms_norm(input, normalized_shape, weight, eps)
+        },
+    )?;
+    registrar.implement_transparent(
+        "_fused_rms_norm",
+        &handles::_FUSED_RMS_NORM,
+        IMPLICIT,
+        |_, (input, normalized_shape, weight, eps)| {
+            composite::norm::_fused_rms_norm(input, normalized_shape, weight, eps)
         },
     )?;
     Ok(())

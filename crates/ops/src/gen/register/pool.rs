@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -11,7 +11,7 @@ use crate::gen::handles;
 use crate::gen::redispatch;
 use crate::meta;
 use crate::operands;
-use crate::registrar::{Registrar, Serves, IMPLICIT};
+use crate::registrar::{Registrar, Serves, EXPLICIT, IMPLICIT};
 use crate::structured;
 use crate::sym::with_sizes;
 
@@ -22,12 +22,240 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::max_pool2d_with_indices.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", &["out", "pt2_compliant_tag"]),
 ("aten::max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor", &["core", "pt2_compliant_tag"]),
 ("aten::max_pool2d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_pad_circular(Tensor self, SymInt[] pad) -> Tensor", &["pt2_compliant_tag"]),
+("aten::pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", &["pt2_compliant_tag"]),
+("aten::pixel_unshuffle(Tensor self, int downscale_factor) -> Tensor", &["pt2_compliant_tag"]),
+("aten::channel_shuffle(Tensor self, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
+("aten::native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", &["pt2_compliant_tag"]),
+("aten::reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::reflection_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::reflection_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::reflection_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::reflection_pad2d(Tensor self, SymInt[4] padding) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::reflection_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::reflection_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::reflection_pad3d(Tensor self, SymInt[6] padding) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::reflection_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::reflection_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad1d(Tensor self, SymInt[2] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::replication_pad1d.out(Tensor self, SymInt[2] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::replication_pad1d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[2] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad2d(Tensor self, SymInt[4] padding) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::replication_pad2d.out(Tensor self, SymInt[4] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::replication_pad2d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[4] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad3d(Tensor self, SymInt[6] padding) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::replication_pad3d.out(Tensor self, SymInt[6] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::replication_pad3d_backward.grad_input(Tensor grad_output, Tensor self, SymInt[6] padding, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::avg_pool2d.out(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::avg_pool2d_backward.grad_input(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::avg_pool3d.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor", &["pt2_compliant_tag"]),
+("aten::avg_pool3d_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool count_include_pad, int? divisor_override, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::avg_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, bool ceil_mode=False, bool count_include_pad=True) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", &["pt2_compliant_tag"]),
+("aten::adaptive_avg_pool2d.out(Tensor self, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", &["pt2_compliant_tag"]),
+("aten::adaptive_avg_pool3d.out(Tensor self, SymInt[3] output_size, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::_adaptive_avg_pool3d_backward(Tensor grad_output, Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::upsample_nearest3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_nearest3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact1d.out(Tensor self, SymInt[1] output_size, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact2d.out(Tensor self, SymInt[2] output_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact3d.out(Tensor self, SymInt[3] output_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_linear1d(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_linear1d.out(Tensor self, SymInt[1] output_size, bool align_corners, float? scales=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_linear1d_backward(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_linear1d_backward.grad_input(Tensor grad_output, SymInt[1] output_size, SymInt[3] input_size, bool align_corners, float? scales=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bilinear2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bilinear2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_trilinear3d.out(Tensor self, SymInt[3] output_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_trilinear3d_backward.grad_input(Tensor grad_output, SymInt[3] output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bicubic2d.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_bicubic2d_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::upsample_bicubic2d_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bilinear2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_bilinear2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bilinear2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bicubic2d_aa.out(Tensor self, SymInt[2] output_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::_upsample_bicubic2d_aa_backward.grad_input(Tensor grad_output, SymInt[2] output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, float? scales_w=None, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_pool1d(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] stride=[], int[1] padding=0, int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)", &["core", "pt2_compliant_tag"]),
+("aten::max_pool3d_with_indices.out(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", &["out", "pt2_compliant_tag"]),
+("aten::max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_pool3d_with_indices_backward.grad_input(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::adaptive_max_pool1d(Tensor self, int[1] output_size) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::adaptive_max_pool2d.out(Tensor self, int[2] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", &["out", "pt2_compliant_tag"]),
+("aten::adaptive_max_pool2d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", &["pt2_compliant_tag"]),
+("aten::adaptive_max_pool2d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::adaptive_max_pool3d.out(Tensor self, int[3] output_size, *, Tensor(a!) out, Tensor(b!) indices) -> (Tensor(a!), Tensor(b!))", &["out", "pt2_compliant_tag"]),
+("aten::adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", &["pt2_compliant_tag"]),
+("aten::adaptive_max_pool3d_backward.grad_input(Tensor grad_output, Tensor self, Tensor indices, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_unpool2d.out(Tensor self, Tensor indices, SymInt[2] output_size, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding) -> Tensor", &["pt2_compliant_tag"]),
+("aten::max_unpool3d.out(Tensor self, Tensor indices, SymInt[3] output_size, int[3] stride, int[3] padding, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static MAX_POOL2D_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[i64], &[i64], &[i64], &[Tensor]) -> Result<()>> =
     DispatchStub::new("max_pool2d_kernel");
 static MAX_POOL2D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("max_pool2d_backward_kernel");
+static REFLECTION_PAD_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[Tensor]) -> Result<()>> =
+    DispatchStub::new("reflection_pad_kernel");
+static REFLECTION_PAD_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[Tensor]) -> Result<()>> =
+    DispatchStub::new("reflection_pad_backward_kernel");
+static REPLICATION_PAD_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[Tensor]) -> Result<()>> =
+    DispatchStub::new("replication_pad_kernel");
+static REPLICATION_PAD_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[Tensor]) -> Result<()>> =
+    DispatchStub::new("replication_pad_backward_kernel");
+static AVG_POOL_KERNEL: DispatchStub<
+    fn(&Tensor, &[i64], &[i64], &[i64], bool, Option<i64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("avg_pool_kernel");
+static AVG_POOL_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, &[i64], &[i64], &[i64], bool, Option<i64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("avg_pool_backward_kernel");
+static ADAPTIVE_AVG_POOL2D_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_avg_pool2d_kernel");
+static ADAPTIVE_AVG_POOL2D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_avg_pool2d_backward_kernel");
+static ADAPTIVE_AVG_POOL3D_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_avg_pool3d_kernel");
+static ADAPTIVE_AVG_POOL3D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_avg_pool3d_backward_kernel");
+static UPSAMPLE_NEAREST1D_KERNEL: DispatchStub<fn(&Tensor, Option<f64>, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("upsample_nearest1d_kernel");
+static UPSAMPLE_NEAREST1D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, Option<f64>, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("upsample_nearest1d_backward_kernel");
+static UPSAMPLE_NEAREST2D_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest2d_kernel");
+static UPSAMPLE_NEAREST2D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest2d_backward_kernel");
+static UPSAMPLE_NEAREST3D_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest3d_kernel");
+static UPSAMPLE_NEAREST3D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest3d_backward_kernel");
+static UPSAMPLE_NEAREST_EXACT1D_KERNEL: DispatchStub<fn(&Tensor, Option<f64>, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("upsample_nearest_exact1d_kernel");
+static UPSAMPLE_NEAREST_EXACT1D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest_exact1d_backward_kernel");
+static UPSAMPLE_NEAREST_EXACT2D_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest_exact2d_kernel");
+static UPSAMPLE_NEAREST_EXACT2D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest_exact2d_backward_kernel");
+static UPSAMPLE_NEAREST_EXACT3D_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest_exact3d_kernel");
+static UPSAMPLE_NEAREST_EXACT3D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_nearest_exact3d_backward_kernel");
+static UPSAMPLE_LINEAR1D_KERNEL: DispatchStub<fn(&Tensor, bool, Option<f64>, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("upsample_linear1d_kernel");
+static UPSAMPLE_LINEAR1D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_linear1d_backward_kernel");
+static UPSAMPLE_BILINEAR2D_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bilinear2d_kernel");
+static UPSAMPLE_BILINEAR2D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bilinear2d_backward_kernel");
+static UPSAMPLE_TRILINEAR3D_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_trilinear3d_kernel");
+static UPSAMPLE_TRILINEAR3D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_trilinear3d_backward_kernel");
+static UPSAMPLE_BICUBIC2D_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bicubic2d_kernel");
+static UPSAMPLE_BICUBIC2D_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bicubic2d_backward_kernel");
+static UPSAMPLE_BILINEAR2D_AA_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bilinear2d_aa_kernel");
+static UPSAMPLE_BILINEAR2D_AA_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bilinear2d_aa_backward_kernel");
+static UPSAMPLE_BICUBIC2D_AA_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bicubic2d_aa_kernel");
+static UPSAMPLE_BICUBIC2D_AA_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, bool, Option<f64>, Option<f64>, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("upsample_bicubic2d_aa_backward_kernel");
+static MAX_POOL3D_KERNEL: DispatchStub<fn(&Tensor, &[i64], &[i64], &[i64], &[i64], &[Tensor]) -> Result<()>> =
+    DispatchStub::new("max_pool3d_kernel");
+static MAX_POOL3D_BACKWARD_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("max_pool3d_backward_kernel");
+static ADAPTIVE_MAX_POOL2D_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_max_pool2d_kernel");
+static ADAPTIVE_MAX_POOL3D_KERNEL: DispatchStub<fn(&Tensor, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("adaptive_max_pool3d_kernel");
 
 fn max_pool2d_with_indices_run(
     keyset: DispatchKeySet,
@@ -72,10 +300,1106 @@ fn max_pool2d_with_indices_backward_run(
     outs.finish()
 }
 
+fn reflection_pad1d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::reflection_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "reflection_pad1d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad1d"))?;
+    }
+    outs.finish()
+}
+
+fn reflection_pad1d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::reflection_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "reflection_pad1d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad1d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn reflection_pad2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::reflection_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "reflection_pad2d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad2d"))?;
+    }
+    outs.finish()
+}
+
+fn reflection_pad2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::reflection_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "reflection_pad2d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn reflection_pad3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::reflection_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "reflection_pad3d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad3d"))?;
+    }
+    outs.finish()
+}
+
+fn reflection_pad3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::reflection_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "reflection_pad3d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REFLECTION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("reflection_pad3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad1d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::replication_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "replication_pad1d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad1d"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad1d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::replication_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "replication_pad1d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad1d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::replication_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "replication_pad2d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad2d"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::replication_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "replication_pad2d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, padding] meta::pool::replication_pad_meta(outs, self_, padding))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "replication_pad3d", &[("self", &self_)])? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_KERNEL.get(key)?(self_, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad3d"))?;
+    }
+    outs.finish()
+}
+
+fn replication_pad3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    padding: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, padding] meta::pool::replication_pad_backward_meta(outs, grad_output, self_, padding))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "replication_pad3d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        let padding = structured::ints(padding)?;
+        REPLICATION_PAD_BACKWARD_KERNEL.get(key)?(grad_output, &padding, &outs.outputs()?)
+            .map_err(structured::in_operator("replication_pad3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn avg_pool2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Option<i64>,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::pool::avg_pool_meta(outs, self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "avg_pool2d", &[("self", &self_)])? {
+        AVG_POOL_KERNEL.get(key)?(
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            count_include_pad,
+            divisor_override,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("avg_pool2d"))?;
+    }
+    outs.finish()
+}
+
+fn avg_pool2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Option<i64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_] meta::pool::avg_pool_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "avg_pool2d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        AVG_POOL_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            kernel_size,
+            stride,
+            padding,
+            count_include_pad,
+            divisor_override,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("avg_pool2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn avg_pool3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Option<i64>,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::pool::avg_pool_meta(outs, self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "avg_pool3d", &[("self", &self_)])? {
+        AVG_POOL_KERNEL.get(key)?(
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            count_include_pad,
+            divisor_override,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("avg_pool3d"))?;
+    }
+    outs.finish()
+}
+
+fn avg_pool3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: Option<i64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_] meta::pool::avg_pool_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "avg_pool3d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        AVG_POOL_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            kernel_size,
+            stride,
+            padding,
+            count_include_pad,
+            divisor_override,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("avg_pool3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _adaptive_avg_pool2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::adaptive_avg_pool_meta(outs, self_, output_size))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_adaptive_avg_pool2d", &[("self", &self_)])? {
+        ADAPTIVE_AVG_POOL2D_KERNEL.get(key)?(self_, &outs.outputs()?)
+            .map_err(structured::in_operator("_adaptive_avg_pool2d"))?;
+    }
+    outs.finish()
+}
+
+fn _adaptive_avg_pool2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_] meta::pool::adaptive_avg_pool_backward_meta(outs, grad_output, self_))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_adaptive_avg_pool2d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        ADAPTIVE_AVG_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, &outs.outputs()?)
+            .map_err(structured::in_operator("_adaptive_avg_pool2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _adaptive_avg_pool3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::adaptive_avg_pool_meta(outs, self_, output_size))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_adaptive_avg_pool3d", &[("self", &self_)])? {
+        ADAPTIVE_AVG_POOL3D_KERNEL.get(key)?(self_, &outs.outputs()?)
+            .map_err(structured::in_operator("_adaptive_avg_pool3d"))?;
+    }
+    outs.finish()
+}
+
+fn _adaptive_avg_pool3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_] meta::pool::adaptive_avg_pool_backward_meta(outs, grad_output, self_))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_adaptive_avg_pool3d_backward",
+        &[("grad_output", &grad_output), ("self", &self_)],
+    )? {
+        ADAPTIVE_AVG_POOL3D_BACKWARD_KERNEL.get(key)?(grad_output, &outs.outputs()?)
+            .map_err(structured::in_operator("_adaptive_avg_pool3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest1d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample1d_meta(outs, self_, output_size, scales))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_nearest1d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST1D_KERNEL.get(key)?(self_, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_nearest1d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest1d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample1d_backward_meta(outs, grad_output, output_size, input_size, scales))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_nearest1d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_NEAREST1D_BACKWARD_KERNEL.get(key)?(grad_output, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_nearest1d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample2d_meta(outs, self_, output_size, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_nearest2d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST2D_KERNEL.get(key)?(self_, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_nearest2d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample2d_backward_meta(outs, grad_output, output_size, input_size, scales_h, scales_w))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_nearest2d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_NEAREST2D_BACKWARD_KERNEL.get(key)?(grad_output, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_nearest2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample3d_meta(outs, self_, output_size, scales_d, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_nearest3d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST3D_KERNEL.get(key)?(self_, scales_d, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_nearest3d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_nearest3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample3d_backward_meta(outs, grad_output, output_size, input_size, scales_d, scales_h, scales_w))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_nearest3d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_NEAREST3D_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            scales_d,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("upsample_nearest3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact1d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample1d_meta(outs, self_, output_size, scales))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_upsample_nearest_exact1d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST_EXACT1D_KERNEL.get(key)?(self_, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_nearest_exact1d"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact1d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample1d_backward_meta(outs, grad_output, output_size, input_size, scales))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_upsample_nearest_exact1d_backward",
+        &[("grad_output", &grad_output)],
+    )? {
+        UPSAMPLE_NEAREST_EXACT1D_BACKWARD_KERNEL.get(key)?(grad_output, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_nearest_exact1d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample2d_meta(outs, self_, output_size, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_upsample_nearest_exact2d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST_EXACT2D_KERNEL.get(key)?(self_, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_nearest_exact2d"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample2d_backward_meta(outs, grad_output, output_size, input_size, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_upsample_nearest_exact2d_backward",
+        &[("grad_output", &grad_output)],
+    )? {
+        UPSAMPLE_NEAREST_EXACT2D_BACKWARD_KERNEL.get(key)?(grad_output, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_nearest_exact2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample3d_meta(outs, self_, output_size, scales_d, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_upsample_nearest_exact3d", &[("self", &self_)])? {
+        UPSAMPLE_NEAREST_EXACT3D_KERNEL.get(key)?(self_, scales_d, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_nearest_exact3d"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_nearest_exact3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample3d_backward_meta(outs, grad_output, output_size, input_size, scales_d, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_upsample_nearest_exact3d_backward",
+        &[("grad_output", &grad_output)],
+    )? {
+        UPSAMPLE_NEAREST_EXACT3D_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            scales_d,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_upsample_nearest_exact3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_linear1d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align1d_meta(outs, self_, output_size, align_corners, scales))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_linear1d", &[("self", &self_)])? {
+        UPSAMPLE_LINEAR1D_KERNEL.get(key)?(self_, align_corners, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_linear1d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_linear1d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align1d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_linear1d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_LINEAR1D_BACKWARD_KERNEL.get(key)?(grad_output, align_corners, scales, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_linear1d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_bilinear2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align2d_meta(outs, self_, output_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_bilinear2d", &[("self", &self_)])? {
+        UPSAMPLE_BILINEAR2D_KERNEL.get(key)?(self_, align_corners, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_bilinear2d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_bilinear2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align2d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_bilinear2d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_BILINEAR2D_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            align_corners,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("upsample_bilinear2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_trilinear3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align3d_meta(outs, self_, output_size, align_corners, scales_d, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_trilinear3d", &[("self", &self_)])? {
+        UPSAMPLE_TRILINEAR3D_KERNEL.get(key)?(
+            self_,
+            align_corners,
+            scales_d,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("upsample_trilinear3d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_trilinear3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales_d: Option<f64>,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align3d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_trilinear3d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_TRILINEAR3D_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            align_corners,
+            scales_d,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("upsample_trilinear3d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_bicubic2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align2d_meta(outs, self_, output_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "upsample_bicubic2d", &[("self", &self_)])? {
+        UPSAMPLE_BICUBIC2D_KERNEL.get(key)?(self_, align_corners, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("upsample_bicubic2d"))?;
+    }
+    outs.finish()
+}
+
+fn upsample_bicubic2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align2d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "upsample_bicubic2d_backward", &[("grad_output", &grad_output)])?
+    {
+        UPSAMPLE_BICUBIC2D_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            align_corners,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("upsample_bicubic2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_bilinear2d_aa_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align2d_meta(outs, self_, output_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_upsample_bilinear2d_aa", &[("self", &self_)])? {
+        UPSAMPLE_BILINEAR2D_AA_KERNEL.get(key)?(self_, align_corners, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_bilinear2d_aa"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_bilinear2d_aa_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align2d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_upsample_bilinear2d_aa_backward",
+        &[("grad_output", &grad_output)],
+    )? {
+        UPSAMPLE_BILINEAR2D_AA_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            align_corners,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_upsample_bilinear2d_aa_backward"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_bicubic2d_aa_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, self_, output_size] meta::pool::upsample_align2d_meta(outs, self_, output_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "_upsample_bicubic2d_aa", &[("self", &self_)])? {
+        UPSAMPLE_BICUBIC2D_AA_KERNEL.get(key)?(self_, align_corners, scales_h, scales_w, &outs.outputs()?)
+            .map_err(structured::in_operator("_upsample_bicubic2d_aa"))?;
+    }
+    outs.finish()
+}
+
+fn _upsample_bicubic2d_aa_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    output_size: &[SymInt],
+    input_size: &[SymInt],
+    align_corners: bool,
+    scales_h: Option<f64>,
+    scales_w: Option<f64>,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, output_size, input_size] meta::pool::upsample_align2d_backward_meta(outs, grad_output, output_size, input_size, align_corners, scales_h, scales_w))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_upsample_bicubic2d_aa_backward",
+        &[("grad_output", &grad_output)],
+    )? {
+        UPSAMPLE_BICUBIC2D_AA_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            align_corners,
+            scales_h,
+            scales_w,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_upsample_bicubic2d_aa_backward"))?;
+    }
+    outs.finish()
+}
+
+fn max_pool3d_with_indices_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    ceil_mode: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::pool::max_pool3d_meta(outs, self_, kernel_size, stride, padding, dilation, ceil_mode))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "max_pool3d_with_indices", &[("self", &self_)])? {
+        MAX_POOL3D_KERNEL.get(key)?(self_, kernel_size, stride, padding, dilation, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool3d_with_indices"))?;
+    }
+    outs.finish()
+}
+
+fn max_pool3d_with_indices_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    kernel_size: &[i64],
+    stride: &[i64],
+    padding: &[i64],
+    dilation: &[i64],
+    ceil_mode: bool,
+    indices: &Tensor,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::max_pool3d_backward_meta(outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "max_pool3d_with_indices_backward",
+        &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+    )? {
+        MAX_POOL3D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)
+            .map_err(structured::in_operator("max_pool3d_with_indices_backward"))?;
+    }
+    outs.finish()
+}
+
+fn adaptive_max_pool2d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[i64],
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::pool::adaptive_max_pool_meta(outs, self_, output_size))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "adaptive_max_pool2d", &[("self", &self_)])? {
+        ADAPTIVE_MAX_POOL2D_KERNEL.get(key)?(self_, &outs.outputs()?)
+            .map_err(structured::in_operator("adaptive_max_pool2d"))?;
+    }
+    outs.finish()
+}
+
+fn adaptive_max_pool2d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    indices: &Tensor,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::adaptive_max_pool_backward_meta(outs, grad_output, self_, indices))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "adaptive_max_pool2d_backward",
+        &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+    )? {
+        MAX_POOL2D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)
+            .map_err(structured::in_operator("adaptive_max_pool2d_backward"))?;
+    }
+    outs.finish()
+}
+
+fn adaptive_max_pool3d_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    output_size: &[i64],
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::pool::adaptive_max_pool_meta(outs, self_, output_size))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "adaptive_max_pool3d", &[("self", &self_)])? {
+        ADAPTIVE_MAX_POOL3D_KERNEL.get(key)?(self_, &outs.outputs()?)
+            .map_err(structured::in_operator("adaptive_max_pool3d"))?;
+    }
+    outs.finish()
+}
+
+fn adaptive_max_pool3d_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: &Tensor,
+    self_: &Tensor,
+    indices: &Tensor,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, self_, indices] meta::pool::adaptive_max_pool_backward_meta(outs, grad_output, self_, indices))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "adaptive_max_pool3d_backward",
+        &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+    )? {
+        MAX_POOL3D_BACKWARD_KERNEL.get(key)?(grad_output, indices, &outs.outputs()?)
+            .map_err(structured::in_operator("adaptive_max_pool3d_backward"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(
+        Serves::dense("adaptive_avg_pool2d_backward_kernel")
+            .missing(key, &ADAPTIVE_AVG_POOL2D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("adaptive_avg_pool2d_kernel").missing(key, &ADAPTIVE_AVG_POOL2D_KERNEL));
+    missing.extend(
+        Serves::dense("adaptive_avg_pool3d_backward_kernel")
+            .missing(key, &ADAPTIVE_AVG_POOL3D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("adaptive_avg_pool3d_kernel").missing(key, &ADAPTIVE_AVG_POOL3D_KERNEL));
+    missing.extend(Serves::dense("adaptive_max_pool2d_kernel").missing(key, &ADAPTIVE_MAX_POOL2D_KERNEL));
+    missing.extend(Serves::dense("adaptive_max_pool3d_kernel").missing(key, &ADAPTIVE_MAX_POOL3D_KERNEL));
+    missing.extend(Serves::dense("avg_pool_backward_kernel").missing(key, &AVG_POOL_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("avg_pool_kernel").missing(key, &AVG_POOL_KERNEL));
     missing.extend(Serves::dense("max_pool2d_backward_kernel").missing(key, &MAX_POOL2D_BACKWARD_KERNEL));
     missing.extend(Serves::dense("max_pool2d_kernel").missing(key, &MAX_POOL2D_KERNEL));
+    missing.extend(Serves::dense("max_pool3d_backward_kernel").missing(key, &MAX_POOL3D_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("max_pool3d_kernel").missing(key, &MAX_POOL3D_KERNEL));
+    missing.extend(
+        Serves::dense("reflection_pad_backward_kernel").missing(key, &REFLECTION_PAD_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("reflection_pad_kernel").missing(key, &REFLECTION_PAD_KERNEL));
+    missing.extend(
+        Serves::dense("replication_pad_backward_kernel").missing(key, &REPLICATION_PAD_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("replication_pad_kernel").missing(key, &REPLICATION_PAD_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_bicubic2d_aa_backward_kernel")
+            .missing(key, &UPSAMPLE_BICUBIC2D_AA_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_bicubic2d_aa_kernel").missing(key, &UPSAMPLE_BICUBIC2D_AA_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_bicubic2d_backward_kernel").missing(key, &UPSAMPLE_BICUBIC2D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_bicubic2d_kernel").missing(key, &UPSAMPLE_BICUBIC2D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_bilinear2d_aa_backward_kernel")
+            .missing(key, &UPSAMPLE_BILINEAR2D_AA_BACKWARD_KERNEL),
+    );
+    missing
+        .extend(Serves::dense("upsample_bilinear2d_aa_kernel").missing(key, &UPSAMPLE_BILINEAR2D_AA_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_bilinear2d_backward_kernel")
+            .missing(key, &UPSAMPLE_BILINEAR2D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_bilinear2d_kernel").missing(key, &UPSAMPLE_BILINEAR2D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_linear1d_backward_kernel").missing(key, &UPSAMPLE_LINEAR1D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_linear1d_kernel").missing(key, &UPSAMPLE_LINEAR1D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_nearest1d_backward_kernel").missing(key, &UPSAMPLE_NEAREST1D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_nearest1d_kernel").missing(key, &UPSAMPLE_NEAREST1D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_nearest2d_backward_kernel").missing(key, &UPSAMPLE_NEAREST2D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_nearest2d_kernel").missing(key, &UPSAMPLE_NEAREST2D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_nearest3d_backward_kernel").missing(key, &UPSAMPLE_NEAREST3D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_nearest3d_kernel").missing(key, &UPSAMPLE_NEAREST3D_KERNEL));
+    missing.extend(
+        Serves::dense("upsample_nearest_exact1d_backward_kernel")
+            .missing(key, &UPSAMPLE_NEAREST_EXACT1D_BACKWARD_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_nearest_exact1d_kernel").missing(key, &UPSAMPLE_NEAREST_EXACT1D_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_nearest_exact2d_backward_kernel")
+            .missing(key, &UPSAMPLE_NEAREST_EXACT2D_BACKWARD_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_nearest_exact2d_kernel").missing(key, &UPSAMPLE_NEAREST_EXACT2D_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_nearest_exact3d_backward_kernel")
+            .missing(key, &UPSAMPLE_NEAREST_EXACT3D_BACKWARD_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_nearest_exact3d_kernel").missing(key, &UPSAMPLE_NEAREST_EXACT3D_KERNEL),
+    );
+    missing.extend(
+        Serves::dense("upsample_trilinear3d_backward_kernel")
+            .missing(key, &UPSAMPLE_TRILINEAR3D_BACKWARD_KERNEL),
+    );
+    missing.extend(Serves::dense("upsample_trilinear3d_kernel").missing(key, &UPSAMPLE_TRILINEAR3D_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -170,5 +1494,2323 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.structured("max_pool2d_with_indices_backward.grad_input", &handles::MAX_POOL2D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool2d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool2d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_exact("max_pool2d_with_indices_backward", grad_input, &redispatch::max_pool2d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool2d_with_indices_backward_run(keyset, &mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
+    registrar.implement(
+        "constant_pad_nd",
+        &handles::CONSTANT_PAD_ND,
+        EXPLICIT,
+        |_, (self_, pad, value)| composite::pool::constant_pad_nd(self_, pad, value),
+    )?;
+    registrar.implement_transparent("pad", &handles::PAD, IMPLICIT, |_, (self_, pad, mode, value)| {
+        composite::pool::pad(self_, pad, mode, value)
+    })?;
+    registrar.implement_transparent(
+        "_pad_enum",
+        &handles::_PAD_ENUM,
+        IMPLICIT,
+        |_, (self_, pad, mode, value)| composite::pool::_pad_enum(self_, pad, mode, value),
+    )?;
+    registrar.implement_transparent(
+        "_pad_circular",
+        &handles::_PAD_CIRCULAR,
+        IMPLICIT,
+        |_, (self_, pad)| composite::pool::_pad_circular(self_, pad),
+    )?;
+    registrar.implement(
+        "pixel_shuffle",
+        &handles::PIXEL_SHUFFLE,
+        EXPLICIT,
+        |_, (self_, upscale_factor)| composite::pool::pixel_shuffle(self_, upscale_factor),
+    )?;
+    registrar.implement(
+        "pixel_unshuffle",
+        &handles::PIXEL_UNSHUFFLE,
+        EXPLICIT,
+        |_, (self_, downscale_factor)| composite::pool::pixel_unshuffle(self_, downscale_factor),
+    )?;
+    registrar.implement("channel_shuffle", &handles::CHANNEL_SHUFFLE, EXPLICIT, |_, (self_, groups)| {
+        composite::pool::channel_shuffle(self_, groups)
+    })?;
+    registrar.implement_transparent(
+        "native_channel_shuffle",
+        &handles::NATIVE_CHANNEL_SHUFFLE,
+        IMPLICIT,
+        |_, (self_, groups)| composite::pool::native_channel_shuffle(self_, groups),
+    )?;
+    registrar.structured(
+        "reflection_pad1d",
+        &handles::REFLECTION_PAD1D,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad1d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad1d.out",
+        &handles::REFLECTION_PAD1D_OUT,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "reflection_pad1d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad1d",
+                    out,
+                    &redispatch::reflection_pad1d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            reflection_pad1d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad1d_backward",
+        &handles::REFLECTION_PAD1D_BACKWARD,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad1d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad1d_backward.grad_input",
+        &handles::REFLECTION_PAD1D_BACKWARD_GRAD_INPUT,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "reflection_pad1d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad1d_backward",
+                    grad_input,
+                    &redispatch::reflection_pad1d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            reflection_pad1d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad2d",
+        &handles::REFLECTION_PAD2D,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad2d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad2d.out",
+        &handles::REFLECTION_PAD2D_OUT,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "reflection_pad2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad2d",
+                    out,
+                    &redispatch::reflection_pad2d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            reflection_pad2d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad2d_backward",
+        &handles::REFLECTION_PAD2D_BACKWARD,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad2d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad2d_backward.grad_input",
+        &handles::REFLECTION_PAD2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "reflection_pad2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad2d_backward",
+                    grad_input,
+                    &redispatch::reflection_pad2d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            reflection_pad2d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad3d",
+        &handles::REFLECTION_PAD3D,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad3d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad3d.out",
+        &handles::REFLECTION_PAD3D_OUT,
+        Serves::dense("reflection_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "reflection_pad3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad3d",
+                    out,
+                    &redispatch::reflection_pad3d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            reflection_pad3d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad3d_backward",
+        &handles::REFLECTION_PAD3D_BACKWARD,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            reflection_pad3d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "reflection_pad3d_backward.grad_input",
+        &handles::REFLECTION_PAD3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("reflection_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "reflection_pad3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "reflection_pad3d_backward",
+                    grad_input,
+                    &redispatch::reflection_pad3d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            reflection_pad3d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad1d",
+        &handles::REPLICATION_PAD1D,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad1d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad1d.out",
+        &handles::REPLICATION_PAD1D_OUT,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "replication_pad1d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad1d",
+                    out,
+                    &redispatch::replication_pad1d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            replication_pad1d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad1d_backward",
+        &handles::REPLICATION_PAD1D_BACKWARD,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad1d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad1d_backward.grad_input",
+        &handles::REPLICATION_PAD1D_BACKWARD_GRAD_INPUT,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "replication_pad1d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad1d_backward",
+                    grad_input,
+                    &redispatch::replication_pad1d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            replication_pad1d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad2d",
+        &handles::REPLICATION_PAD2D,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad2d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad2d.out",
+        &handles::REPLICATION_PAD2D_OUT,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "replication_pad2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad2d",
+                    out,
+                    &redispatch::replication_pad2d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            replication_pad2d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad2d_backward",
+        &handles::REPLICATION_PAD2D_BACKWARD,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad2d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad2d_backward.grad_input",
+        &handles::REPLICATION_PAD2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "replication_pad2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad2d_backward",
+                    grad_input,
+                    &redispatch::replication_pad2d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            replication_pad2d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad3d",
+        &handles::REPLICATION_PAD3D,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad3d_run(keyset, &mut outs, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad3d.out",
+        &handles::REPLICATION_PAD3D_OUT,
+        Serves::dense("replication_pad_kernel"),
+        |keyset, (self_, padding, out)| {
+            if operands::overlaps(
+                &[out],
+                "replication_pad3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad3d",
+                    out,
+                    &redispatch::replication_pad3d(keyset, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            replication_pad3d_run(keyset, &mut outs, self_, padding)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "replication_pad3d_backward",
+        &handles::REPLICATION_PAD3D_BACKWARD,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding)| {
+            let mut outs = StructuredOutputs::functional(1);
+            replication_pad3d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "replication_pad3d_backward.grad_input",
+        &handles::REPLICATION_PAD3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("replication_pad_backward_kernel"),
+        |keyset, (grad_output, self_, padding, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "replication_pad3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "replication_pad3d_backward",
+                    grad_input,
+                    &redispatch::replication_pad3d_backward(keyset, grad_output, self_, padding)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            replication_pad3d_backward_run(keyset, &mut outs, grad_output, self_, padding)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "avg_pool2d",
+        &handles::AVG_POOL2D,
+        Serves::dense("avg_pool_kernel"),
+        |keyset, (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)| {
+            let mut outs = StructuredOutputs::functional(1);
+            avg_pool2d_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "avg_pool2d.out",
+        &handles::AVG_POOL2D_OUT,
+        Serves::dense("avg_pool_kernel"),
+        |keyset,
+         (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out)| {
+            if operands::overlaps(&[out], "avg_pool2d", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_exact(
+                    "avg_pool2d",
+                    out,
+                    &redispatch::avg_pool2d(
+                        keyset,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        ceil_mode,
+                        count_include_pad,
+                        divisor_override,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            avg_pool2d_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "avg_pool2d_backward",
+        &handles::AVG_POOL2D_BACKWARD,
+        Serves::dense("avg_pool_backward_kernel"),
+        |keyset,
+         (
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )| {
+            let mut outs = StructuredOutputs::functional(1);
+            avg_pool2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "avg_pool2d_backward.grad_input",
+        &handles::AVG_POOL2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("avg_pool_backward_kernel"),
+        |keyset,
+         (
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            grad_input,
+        )| {
+            if operands::overlaps(
+                &[grad_input],
+                "avg_pool2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "avg_pool2d_backward",
+                    grad_input,
+                    &redispatch::avg_pool2d_backward(
+                        keyset,
+                        grad_output,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        ceil_mode,
+                        count_include_pad,
+                        divisor_override,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            avg_pool2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "avg_pool3d",
+        &handles::AVG_POOL3D,
+        Serves::dense("avg_pool_kernel"),
+        |keyset, (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)| {
+            let mut outs = StructuredOutputs::functional(1);
+            avg_pool3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "avg_pool3d.out",
+        &handles::AVG_POOL3D_OUT,
+        Serves::dense("avg_pool_kernel"),
+        |keyset,
+         (self_, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out)| {
+            if operands::overlaps(&[out], "avg_pool3d", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_exact(
+                    "avg_pool3d",
+                    out,
+                    &redispatch::avg_pool3d(
+                        keyset,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        ceil_mode,
+                        count_include_pad,
+                        divisor_override,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            avg_pool3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "avg_pool3d_backward",
+        &handles::AVG_POOL3D_BACKWARD,
+        Serves::dense("avg_pool_backward_kernel"),
+        |keyset,
+         (
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )| {
+            let mut outs = StructuredOutputs::functional(1);
+            avg_pool3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "avg_pool3d_backward.grad_input",
+        &handles::AVG_POOL3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("avg_pool_backward_kernel"),
+        |keyset,
+         (
+            grad_output,
+            self_,
+            kernel_size,
+            stride,
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+            grad_input,
+        )| {
+            if operands::overlaps(
+                &[grad_input],
+                "avg_pool3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "avg_pool3d_backward",
+                    grad_input,
+                    &redispatch::avg_pool3d_backward(
+                        keyset,
+                        grad_output,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        ceil_mode,
+                        count_include_pad,
+                        divisor_override,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            avg_pool3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                ceil_mode,
+                count_include_pad,
+                divisor_override,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "avg_pool1d",
+        &handles::AVG_POOL1D,
+        IMPLICIT,
+        |_, (self_, kernel_size, stride, padding, ceil_mode, count_include_pad)| {
+            composite::pool::avg_pool1d(self_, kernel_size, stride, padding, ceil_mode, count_include_pad)
+        },
+    )?;
+    registrar.implement_transparent(
+        "adaptive_avg_pool1d",
+        &handles::ADAPTIVE_AVG_POOL1D,
+        IMPLICIT,
+        |_, (self_, output_size)| composite::pool::adaptive_avg_pool1d(self_, output_size),
+    )?;
+    registrar.implement_transparent(
+        "adaptive_avg_pool2d",
+        &handles::ADAPTIVE_AVG_POOL2D,
+        IMPLICIT,
+        |_, (self_, output_size)| composite::pool::adaptive_avg_pool2d(self_, output_size),
+    )?;
+    registrar.implement(
+        "adaptive_avg_pool2d.out",
+        &handles::ADAPTIVE_AVG_POOL2D_OUT,
+        EXPLICIT,
+        |_, (self_, output_size, out)| {
+            structured::write_out(
+                "adaptive_avg_pool2d",
+                out,
+                &composite::pool::adaptive_avg_pool2d(self_, output_size)?,
+            )
+        },
+    )?;
+    registrar.structured(
+        "_adaptive_avg_pool2d",
+        &handles::_ADAPTIVE_AVG_POOL2D,
+        Serves::dense("adaptive_avg_pool2d_kernel"),
+        |keyset, (self_, output_size)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _adaptive_avg_pool2d_run(keyset, &mut outs, self_, output_size)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_adaptive_avg_pool2d_backward",
+        &handles::_ADAPTIVE_AVG_POOL2D_BACKWARD,
+        Serves::dense("adaptive_avg_pool2d_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _adaptive_avg_pool2d_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.implement_transparent(
+        "adaptive_avg_pool3d",
+        &handles::ADAPTIVE_AVG_POOL3D,
+        IMPLICIT,
+        |_, (self_, output_size)| composite::pool::adaptive_avg_pool3d(self_, output_size),
+    )?;
+    registrar.implement(
+        "adaptive_avg_pool3d.out",
+        &handles::ADAPTIVE_AVG_POOL3D_OUT,
+        EXPLICIT,
+        |_, (self_, output_size, out)| {
+            structured::write_out(
+                "adaptive_avg_pool3d",
+                out,
+                &composite::pool::adaptive_avg_pool3d(self_, output_size)?,
+            )
+        },
+    )?;
+    registrar.structured(
+        "_adaptive_avg_pool3d",
+        &handles::_ADAPTIVE_AVG_POOL3D,
+        Serves::dense("adaptive_avg_pool3d_kernel"),
+        |keyset, (self_, output_size)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _adaptive_avg_pool3d_run(keyset, &mut outs, self_, output_size)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_adaptive_avg_pool3d_backward",
+        &handles::_ADAPTIVE_AVG_POOL3D_BACKWARD,
+        Serves::dense("adaptive_avg_pool3d_backward_kernel"),
+        |keyset, (grad_output, self_)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _adaptive_avg_pool3d_backward_run(keyset, &mut outs, grad_output, self_)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest1d",
+        &handles::UPSAMPLE_NEAREST1D,
+        Serves::dense("upsample_nearest1d_kernel"),
+        |keyset, (self_, output_size, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest1d_run(keyset, &mut outs, self_, output_size, scales)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest1d.out",
+        &handles::UPSAMPLE_NEAREST1D_OUT,
+        Serves::dense("upsample_nearest1d_kernel"),
+        |keyset, (self_, output_size, scales, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_nearest1d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest1d",
+                    out,
+                    &redispatch::upsample_nearest1d(keyset, self_, output_size, scales)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_nearest1d_run(keyset, &mut outs, self_, output_size, scales)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest1d_backward",
+        &handles::UPSAMPLE_NEAREST1D_BACKWARD,
+        Serves::dense("upsample_nearest1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest1d_backward_run(keyset, &mut outs, grad_output, output_size, input_size, scales)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest1d_backward.grad_input",
+        &handles::UPSAMPLE_NEAREST1D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_nearest1d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest1d_backward",
+                    grad_input,
+                    &redispatch::upsample_nearest1d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_nearest1d_backward_run(keyset, &mut outs, grad_output, output_size, input_size, scales)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_nearest1d.vec",
+        &handles::UPSAMPLE_NEAREST1D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::upsample_nearest1d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest2d",
+        &handles::UPSAMPLE_NEAREST2D,
+        Serves::dense("upsample_nearest2d_kernel"),
+        |keyset, (self_, output_size, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest2d_run(keyset, &mut outs, self_, output_size, scales_h, scales_w)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest2d.out",
+        &handles::UPSAMPLE_NEAREST2D_OUT,
+        Serves::dense("upsample_nearest2d_kernel"),
+        |keyset, (self_, output_size, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_nearest2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest2d",
+                    out,
+                    &redispatch::upsample_nearest2d(keyset, self_, output_size, scales_h, scales_w)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_nearest2d_run(keyset, &mut outs, self_, output_size, scales_h, scales_w)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest2d_backward",
+        &handles::UPSAMPLE_NEAREST2D_BACKWARD,
+        Serves::dense("upsample_nearest2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest2d_backward.grad_input",
+        &handles::UPSAMPLE_NEAREST2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_nearest2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest2d_backward",
+                    grad_input,
+                    &redispatch::upsample_nearest2d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_nearest2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_nearest2d.vec",
+        &handles::UPSAMPLE_NEAREST2D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::upsample_nearest2d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest3d",
+        &handles::UPSAMPLE_NEAREST3D,
+        Serves::dense("upsample_nearest3d_kernel"),
+        |keyset, (self_, output_size, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest3d_run(keyset, &mut outs, self_, output_size, scales_d, scales_h, scales_w)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest3d.out",
+        &handles::UPSAMPLE_NEAREST3D_OUT,
+        Serves::dense("upsample_nearest3d_kernel"),
+        |keyset, (self_, output_size, scales_d, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_nearest3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest3d",
+                    out,
+                    &redispatch::upsample_nearest3d(
+                        keyset,
+                        self_,
+                        output_size,
+                        scales_d,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_nearest3d_run(keyset, &mut outs, self_, output_size, scales_d, scales_h, scales_w)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest3d_backward",
+        &handles::UPSAMPLE_NEAREST3D_BACKWARD,
+        Serves::dense("upsample_nearest3d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_nearest3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_nearest3d_backward.grad_input",
+        &handles::UPSAMPLE_NEAREST3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest3d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_nearest3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_nearest3d_backward",
+                    grad_input,
+                    &redispatch::upsample_nearest3d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales_d,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_nearest3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_nearest3d.vec",
+        &handles::UPSAMPLE_NEAREST3D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::upsample_nearest3d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact1d",
+        &handles::_UPSAMPLE_NEAREST_EXACT1D,
+        Serves::dense("upsample_nearest_exact1d_kernel"),
+        |keyset, (self_, output_size, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact1d_run(keyset, &mut outs, self_, output_size, scales)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact1d.out",
+        &handles::_UPSAMPLE_NEAREST_EXACT1D_OUT,
+        Serves::dense("upsample_nearest_exact1d_kernel"),
+        |keyset, (self_, output_size, scales, out)| {
+            if operands::overlaps(
+                &[out],
+                "_upsample_nearest_exact1d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact1d",
+                    out,
+                    &redispatch::_upsample_nearest_exact1d(keyset, self_, output_size, scales)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            _upsample_nearest_exact1d_run(keyset, &mut outs, self_, output_size, scales)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact1d_backward",
+        &handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD,
+        Serves::dense("upsample_nearest_exact1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact1d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact1d_backward.grad_input",
+        &handles::_UPSAMPLE_NEAREST_EXACT1D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest_exact1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_upsample_nearest_exact1d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact1d_backward",
+                    grad_input,
+                    &redispatch::_upsample_nearest_exact1d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            _upsample_nearest_exact1d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "_upsample_nearest_exact1d.vec",
+        &handles::_UPSAMPLE_NEAREST_EXACT1D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::_upsample_nearest_exact1d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact2d",
+        &handles::_UPSAMPLE_NEAREST_EXACT2D,
+        Serves::dense("upsample_nearest_exact2d_kernel"),
+        |keyset, (self_, output_size, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact2d_run(keyset, &mut outs, self_, output_size, scales_h, scales_w)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact2d.out",
+        &handles::_UPSAMPLE_NEAREST_EXACT2D_OUT,
+        Serves::dense("upsample_nearest_exact2d_kernel"),
+        |keyset, (self_, output_size, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "_upsample_nearest_exact2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact2d",
+                    out,
+                    &redispatch::_upsample_nearest_exact2d(keyset, self_, output_size, scales_h, scales_w)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            _upsample_nearest_exact2d_run(keyset, &mut outs, self_, output_size, scales_h, scales_w)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact2d_backward",
+        &handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD,
+        Serves::dense("upsample_nearest_exact2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact2d_backward.grad_input",
+        &handles::_UPSAMPLE_NEAREST_EXACT2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest_exact2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_upsample_nearest_exact2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact2d_backward",
+                    grad_input,
+                    &redispatch::_upsample_nearest_exact2d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            _upsample_nearest_exact2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "_upsample_nearest_exact2d.vec",
+        &handles::_UPSAMPLE_NEAREST_EXACT2D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::_upsample_nearest_exact2d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact3d",
+        &handles::_UPSAMPLE_NEAREST_EXACT3D,
+        Serves::dense("upsample_nearest_exact3d_kernel"),
+        |keyset, (self_, output_size, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact3d.out",
+        &handles::_UPSAMPLE_NEAREST_EXACT3D_OUT,
+        Serves::dense("upsample_nearest_exact3d_kernel"),
+        |keyset, (self_, output_size, scales_d, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "_upsample_nearest_exact3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact3d",
+                    out,
+                    &redispatch::_upsample_nearest_exact3d(
+                        keyset,
+                        self_,
+                        output_size,
+                        scales_d,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            _upsample_nearest_exact3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact3d_backward",
+        &handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD,
+        Serves::dense("upsample_nearest_exact3d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_nearest_exact3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_nearest_exact3d_backward.grad_input",
+        &handles::_UPSAMPLE_NEAREST_EXACT3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_nearest_exact3d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, scales_d, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_upsample_nearest_exact3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_nearest_exact3d_backward",
+                    grad_input,
+                    &redispatch::_upsample_nearest_exact3d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        scales_d,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            _upsample_nearest_exact3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "_upsample_nearest_exact3d.vec",
+        &handles::_UPSAMPLE_NEAREST_EXACT3D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, scale_factors)| {
+            composite::pool::_upsample_nearest_exact3d_vec(input, output_size, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_linear1d",
+        &handles::UPSAMPLE_LINEAR1D,
+        Serves::dense("upsample_linear1d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_linear1d_run(keyset, &mut outs, self_, output_size, align_corners, scales)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_linear1d.out",
+        &handles::UPSAMPLE_LINEAR1D_OUT,
+        Serves::dense("upsample_linear1d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_linear1d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_linear1d",
+                    out,
+                    &redispatch::upsample_linear1d(keyset, self_, output_size, align_corners, scales)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_linear1d_run(keyset, &mut outs, self_, output_size, align_corners, scales)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_linear1d_backward",
+        &handles::UPSAMPLE_LINEAR1D_BACKWARD,
+        Serves::dense("upsample_linear1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_linear1d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_linear1d_backward.grad_input",
+        &handles::UPSAMPLE_LINEAR1D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_linear1d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_linear1d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_linear1d_backward",
+                    grad_input,
+                    &redispatch::upsample_linear1d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        align_corners,
+                        scales,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_linear1d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_linear1d.vec",
+        &handles::UPSAMPLE_LINEAR1D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::upsample_linear1d_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bilinear2d",
+        &handles::UPSAMPLE_BILINEAR2D,
+        Serves::dense("upsample_bilinear2d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_bilinear2d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bilinear2d.out",
+        &handles::UPSAMPLE_BILINEAR2D_OUT,
+        Serves::dense("upsample_bilinear2d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_bilinear2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_bilinear2d",
+                    out,
+                    &redispatch::upsample_bilinear2d(
+                        keyset,
+                        self_,
+                        output_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_bilinear2d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_bilinear2d_backward",
+        &handles::UPSAMPLE_BILINEAR2D_BACKWARD,
+        Serves::dense("upsample_bilinear2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_bilinear2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bilinear2d_backward.grad_input",
+        &handles::UPSAMPLE_BILINEAR2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_bilinear2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_bilinear2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_bilinear2d_backward",
+                    grad_input,
+                    &redispatch::upsample_bilinear2d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_bilinear2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_bilinear2d.vec",
+        &handles::UPSAMPLE_BILINEAR2D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::upsample_bilinear2d_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_trilinear3d",
+        &handles::UPSAMPLE_TRILINEAR3D,
+        Serves::dense("upsample_trilinear3d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_trilinear3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_trilinear3d.out",
+        &handles::UPSAMPLE_TRILINEAR3D_OUT,
+        Serves::dense("upsample_trilinear3d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_d, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_trilinear3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_trilinear3d",
+                    out,
+                    &redispatch::upsample_trilinear3d(
+                        keyset,
+                        self_,
+                        output_size,
+                        align_corners,
+                        scales_d,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_trilinear3d_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_trilinear3d_backward",
+        &handles::UPSAMPLE_TRILINEAR3D_BACKWARD,
+        Serves::dense("upsample_trilinear3d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_trilinear3d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_d,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured("upsample_trilinear3d_backward.grad_input", &handles::UPSAMPLE_TRILINEAR3D_BACKWARD_GRAD_INPUT, Serves::dense("upsample_trilinear3d_backward_kernel"), |keyset, (grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w, grad_input)| { if operands::overlaps(&[grad_input], "upsample_trilinear3d_backward", operands::Overlap::Separate, &[("grad_output", &grad_output)])? { return structured::write_exact("upsample_trilinear3d_backward", grad_input, &redispatch::upsample_trilinear3d_backward(keyset, grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w)?); } let mut outs = StructuredOutputs::out(&[grad_input]); upsample_trilinear3d_backward_run(keyset, &mut outs, grad_output, output_size, input_size, align_corners, scales_d, scales_h, scales_w)?; Ok(grad_input.clone()) })?;
+    registrar.implement_transparent(
+        "upsample_trilinear3d.vec",
+        &handles::UPSAMPLE_TRILINEAR3D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::upsample_trilinear3d_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bicubic2d",
+        &handles::UPSAMPLE_BICUBIC2D,
+        Serves::dense("upsample_bicubic2d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_bicubic2d_run(keyset, &mut outs, self_, output_size, align_corners, scales_h, scales_w)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bicubic2d.out",
+        &handles::UPSAMPLE_BICUBIC2D_OUT,
+        Serves::dense("upsample_bicubic2d_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "upsample_bicubic2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "upsample_bicubic2d",
+                    out,
+                    &redispatch::upsample_bicubic2d(
+                        keyset,
+                        self_,
+                        output_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            upsample_bicubic2d_run(keyset, &mut outs, self_, output_size, align_corners, scales_h, scales_w)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "upsample_bicubic2d_backward",
+        &handles::UPSAMPLE_BICUBIC2D_BACKWARD,
+        Serves::dense("upsample_bicubic2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            upsample_bicubic2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "upsample_bicubic2d_backward.grad_input",
+        &handles::UPSAMPLE_BICUBIC2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_bicubic2d_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "upsample_bicubic2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "upsample_bicubic2d_backward",
+                    grad_input,
+                    &redispatch::upsample_bicubic2d_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            upsample_bicubic2d_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "upsample_bicubic2d.vec",
+        &handles::UPSAMPLE_BICUBIC2D_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::upsample_bicubic2d_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bilinear2d_aa",
+        &handles::_UPSAMPLE_BILINEAR2D_AA,
+        Serves::dense("upsample_bilinear2d_aa_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_bilinear2d_aa_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bilinear2d_aa.out",
+        &handles::_UPSAMPLE_BILINEAR2D_AA_OUT,
+        Serves::dense("upsample_bilinear2d_aa_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "_upsample_bilinear2d_aa",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_bilinear2d_aa",
+                    out,
+                    &redispatch::_upsample_bilinear2d_aa(
+                        keyset,
+                        self_,
+                        output_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            _upsample_bilinear2d_aa_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bilinear2d_aa_backward",
+        &handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD,
+        Serves::dense("upsample_bilinear2d_aa_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_bilinear2d_aa_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bilinear2d_aa_backward.grad_input",
+        &handles::_UPSAMPLE_BILINEAR2D_AA_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_bilinear2d_aa_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_upsample_bilinear2d_aa_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_bilinear2d_aa_backward",
+                    grad_input,
+                    &redispatch::_upsample_bilinear2d_aa_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            _upsample_bilinear2d_aa_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "_upsample_bilinear2d_aa.vec",
+        &handles::_UPSAMPLE_BILINEAR2D_AA_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::_upsample_bilinear2d_aa_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bicubic2d_aa",
+        &handles::_UPSAMPLE_BICUBIC2D_AA,
+        Serves::dense("upsample_bicubic2d_aa_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_bicubic2d_aa_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bicubic2d_aa.out",
+        &handles::_UPSAMPLE_BICUBIC2D_AA_OUT,
+        Serves::dense("upsample_bicubic2d_aa_kernel"),
+        |keyset, (self_, output_size, align_corners, scales_h, scales_w, out)| {
+            if operands::overlaps(
+                &[out],
+                "_upsample_bicubic2d_aa",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_bicubic2d_aa",
+                    out,
+                    &redispatch::_upsample_bicubic2d_aa(
+                        keyset,
+                        self_,
+                        output_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            _upsample_bicubic2d_aa_run(
+                keyset,
+                &mut outs,
+                self_,
+                output_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bicubic2d_aa_backward",
+        &handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD,
+        Serves::dense("upsample_bicubic2d_aa_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w)| {
+            let mut outs = StructuredOutputs::functional(1);
+            _upsample_bicubic2d_aa_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "_upsample_bicubic2d_aa_backward.grad_input",
+        &handles::_UPSAMPLE_BICUBIC2D_AA_BACKWARD_GRAD_INPUT,
+        Serves::dense("upsample_bicubic2d_aa_backward_kernel"),
+        |keyset, (grad_output, output_size, input_size, align_corners, scales_h, scales_w, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "_upsample_bicubic2d_aa_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output)],
+            )? {
+                return structured::write_exact(
+                    "_upsample_bicubic2d_aa_backward",
+                    grad_input,
+                    &redispatch::_upsample_bicubic2d_aa_backward(
+                        keyset,
+                        grad_output,
+                        output_size,
+                        input_size,
+                        align_corners,
+                        scales_h,
+                        scales_w,
+                    )?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            _upsample_bicubic2d_aa_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                output_size,
+                input_size,
+                align_corners,
+                scales_h,
+                scales_w,
+            )?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement_transparent(
+        "_upsample_bicubic2d_aa.vec",
+        &handles::_UPSAMPLE_BICUBIC2D_AA_VEC,
+        IMPLICIT,
+        |_, (input, output_size, align_corners, scale_factors)| {
+            composite::pool::_upsample_bicubic2d_aa_vec(input, output_size, align_corners, scale_factors)
+        },
+    )?;
+    registrar.implement_transparent(
+        "max_pool1d",
+        &handles::MAX_POOL1D,
+        IMPLICIT,
+        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
+            composite::pool::max_pool1d(self_, kernel_size, stride, padding, dilation, ceil_mode)
+        },
+    )?;
+    registrar.implement_transparent(
+        "max_pool1d_with_indices",
+        &handles::MAX_POOL1D_WITH_INDICES,
+        IMPLICIT,
+        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
+            composite::pool::max_pool1d_with_indices(self_, kernel_size, stride, padding, dilation, ceil_mode)
+        },
+    )?;
+    registrar.implement_transparent(
+        "max_pool3d",
+        &handles::MAX_POOL3D,
+        IMPLICIT,
+        |_, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
+            composite::pool::max_pool3d(self_, kernel_size, stride, padding, dilation, ceil_mode)
+        },
+    )?;
+    registrar.structured(
+        "max_pool3d_with_indices",
+        &handles::MAX_POOL3D_WITH_INDICES,
+        Serves::dense("max_pool3d_kernel"),
+        |keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode)| {
+            let mut outs = StructuredOutputs::functional(2);
+            max_pool3d_with_indices_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+            )?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "max_pool3d_with_indices.out",
+        &handles::MAX_POOL3D_WITH_INDICES_OUT,
+        Serves::dense("max_pool3d_kernel"),
+        |keyset, (self_, kernel_size, stride, padding, dilation, ceil_mode, out, indices)| {
+            if operands::overlaps(
+                &[out, indices],
+                "max_pool3d_with_indices",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::max_pool3d_with_indices(
+                        keyset,
+                        self_,
+                        kernel_size,
+                        stride,
+                        padding,
+                        dilation,
+                        ceil_mode,
+                    )?;
+                    Ok((
+                        structured::write_exact("max_pool3d_with_indices", out, &result0)?,
+                        structured::write_exact("max_pool3d_with_indices", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[out, indices]);
+            max_pool3d_with_indices_run(
+                keyset,
+                &mut outs,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+            )?;
+            Ok((out.clone(), indices.clone()))
+        },
+    )?;
+    registrar.structured(
+        "max_pool3d_with_indices_backward",
+        &handles::MAX_POOL3D_WITH_INDICES_BACKWARD,
+        Serves::dense("max_pool3d_backward_kernel"),
+        |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)| {
+            let mut outs = StructuredOutputs::functional(1);
+            max_pool3d_with_indices_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                self_,
+                kernel_size,
+                stride,
+                padding,
+                dilation,
+                ceil_mode,
+                indices,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured("max_pool3d_with_indices_backward.grad_input", &handles::MAX_POOL3D_WITH_INDICES_BACKWARD_GRAD_INPUT, Serves::dense("max_pool3d_backward_kernel"), |keyset, (grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices, grad_input)| { if operands::overlaps(&[grad_input], "max_pool3d_with_indices_backward", operands::Overlap::Separate, &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)])? { return structured::write_exact("max_pool3d_with_indices_backward", grad_input, &redispatch::max_pool3d_with_indices_backward(keyset, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?); } let mut outs = StructuredOutputs::out(&[grad_input]); max_pool3d_with_indices_backward_run(keyset, &mut outs, grad_output, self_, kernel_size, stride, padding, dilation, ceil_mode, indices)?; Ok(grad_input.clone()) })?;
+    registrar.implement_transparent(
+        "adaptive_max_pool1d",
+        &handles::ADAPTIVE_MAX_POOL1D,
+        IMPLICIT,
+        |_, (self_, output_size)| composite::pool::adaptive_max_pool1d(self_, output_size),
+    )?;
+    registrar.structured(
+        "adaptive_max_pool2d",
+        &handles::ADAPTIVE_MAX_POOL2D,
+        Serves::dense("adaptive_max_pool2d_kernel"),
+        |keyset, (self_, output_size)| {
+            let mut outs = StructuredOutputs::functional(2);
+            adaptive_max_pool2d_run(keyset, &mut outs, self_, output_size)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool2d.out",
+        &handles::ADAPTIVE_MAX_POOL2D_OUT,
+        Serves::dense("adaptive_max_pool2d_kernel"),
+        |keyset, (self_, output_size, out, indices)| {
+            if operands::overlaps(
+                &[out, indices],
+                "adaptive_max_pool2d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::adaptive_max_pool2d(keyset, self_, output_size)?;
+                    Ok((
+                        structured::write_exact("adaptive_max_pool2d", out, &result0)?,
+                        structured::write_exact("adaptive_max_pool2d", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[out, indices]);
+            adaptive_max_pool2d_run(keyset, &mut outs, self_, output_size)?;
+            Ok((out.clone(), indices.clone()))
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool2d_backward",
+        &handles::ADAPTIVE_MAX_POOL2D_BACKWARD,
+        Serves::dense("max_pool2d_backward_kernel"),
+        |keyset, (grad_output, self_, indices)| {
+            let mut outs = StructuredOutputs::functional(1);
+            adaptive_max_pool2d_backward_run(keyset, &mut outs, grad_output, self_, indices)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool2d_backward.grad_input",
+        &handles::ADAPTIVE_MAX_POOL2D_BACKWARD_GRAD_INPUT,
+        Serves::dense("max_pool2d_backward_kernel"),
+        |keyset, (grad_output, self_, indices, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "adaptive_max_pool2d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+            )? {
+                return structured::write_exact(
+                    "adaptive_max_pool2d_backward",
+                    grad_input,
+                    &redispatch::adaptive_max_pool2d_backward(keyset, grad_output, self_, indices)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            adaptive_max_pool2d_backward_run(keyset, &mut outs, grad_output, self_, indices)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool3d",
+        &handles::ADAPTIVE_MAX_POOL3D,
+        Serves::dense("adaptive_max_pool3d_kernel"),
+        |keyset, (self_, output_size)| {
+            let mut outs = StructuredOutputs::functional(2);
+            adaptive_max_pool3d_run(keyset, &mut outs, self_, output_size)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool3d.out",
+        &handles::ADAPTIVE_MAX_POOL3D_OUT,
+        Serves::dense("adaptive_max_pool3d_kernel"),
+        |keyset, (self_, output_size, out, indices)| {
+            if operands::overlaps(
+                &[out, indices],
+                "adaptive_max_pool3d",
+                operands::Overlap::Separate,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::adaptive_max_pool3d(keyset, self_, output_size)?;
+                    Ok((
+                        structured::write_exact("adaptive_max_pool3d", out, &result0)?,
+                        structured::write_exact("adaptive_max_pool3d", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[out, indices]);
+            adaptive_max_pool3d_run(keyset, &mut outs, self_, output_size)?;
+            Ok((out.clone(), indices.clone()))
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool3d_backward",
+        &handles::ADAPTIVE_MAX_POOL3D_BACKWARD,
+        Serves::dense("max_pool3d_backward_kernel"),
+        |keyset, (grad_output, self_, indices)| {
+            let mut outs = StructuredOutputs::functional(1);
+            adaptive_max_pool3d_backward_run(keyset, &mut outs, grad_output, self_, indices)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "adaptive_max_pool3d_backward.grad_input",
+        &handles::ADAPTIVE_MAX_POOL3D_BACKWARD_GRAD_INPUT,
+        Serves::dense("max_pool3d_backward_kernel"),
+        |keyset, (grad_output, self_, indices, grad_input)| {
+            if operands::overlaps(
+                &[grad_input],
+                "adaptive_max_pool3d_backward",
+                operands::Overlap::Separate,
+                &[("grad_output", &grad_output), ("self", &self_), ("indices", &indices)],
+            )? {
+                return structured::write_exact(
+                    "adaptive_max_pool3d_backward",
+                    grad_input,
+                    &redispatch::adaptive_max_pool3d_backward(keyset, grad_output, self_, indices)?,
+                );
+            }
+            let mut outs = StructuredOutputs::out(&[grad_input]);
+            adaptive_max_pool3d_backward_run(keyset, &mut outs, grad_output, self_, indices)?;
+            Ok(grad_input.clone())
+        },
+    )?;
+    registrar.implement(
+        "max_unpool2d",
+        &handles::MAX_UNPOOL2D,
+        EXPLICIT,
+        |_, (self_, indices, output_size)| composite::pool::max_unpool2d(self_, indices, output_size),
+    )?;
+    registrar.implement(
+        "max_unpool2d.out",
+        &handles::MAX_UNPOOL2D_OUT,
+        EXPLICIT,
+        |_, (self_, indices, output_size, out)| {
+            structured::write_out(
+                "max_unpool2d",
+                out,
+                &composite::pool::max_unpool2d(self_, indices, output_size)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "max_unpool3d",
+        &handles::MAX_UNPOOL3D,
+        EXPLICIT,
+        |_, (self_, indices, output_size, stride, padding)| {
+            composite::pool::max_unpool3d(self_, indices, output_size, stride, padding)
+        },
+    )?;
+    registrar.implement(
+        "max_unpool3d.out",
+        &handles::MAX_UNPOOL3D_OUT,
+        EXPLICIT,
+        |_, (self_, indices, output_size, stride, padding, out)| {
+            structured::write_out(
+                "max_unpool3d",
+                out,
+                &composite::pool::max_unpool3d(self_, indices, output_size, stride, padding)?,
+            )
+        },
+    )?;
     Ok(())
 }

@@ -68,6 +68,12 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", &["core", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor", &["pointwise", "pt2_compliant_tag"]),
+("aten::feature_dropout(Tensor input, float p, bool train) -> Tensor", &["maybe_aliasing_or_mutating", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor", &["maybe_aliasing_or_mutating", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor", &["maybe_aliasing_or_mutating", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ];
 
 static UNIFORM_KERNEL: DispatchStub<fn(&TensorIterator, f64, f64, Option<&Generator>) -> Result<()>> =
@@ -891,6 +897,42 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         &handles::NATIVE_DROPOUT_BACKWARD,
         EXPLICIT,
         |_, (grad_output, mask, scale)| composite::random::native_dropout_backward(grad_output, mask, scale),
+    )?;
+    registrar.implement_transparent(
+        "feature_dropout",
+        &handles::FEATURE_DROPOUT,
+        IMPLICIT,
+        |_, (input, p, train)| composite::random::feature_dropout(input, p, train),
+    )?;
+    registrar.implement_transparent(
+        "feature_dropout_",
+        &handles::FEATURE_DROPOUT_,
+        IMPLICIT,
+        |_, (self_, p, train)| composite::random::feature_dropout_(self_, p, train),
+    )?;
+    registrar.implement_transparent(
+        "alpha_dropout",
+        &handles::ALPHA_DROPOUT,
+        IMPLICIT,
+        |_, (input, p, train)| composite::random::alpha_dropout(input, p, train),
+    )?;
+    registrar.implement_transparent(
+        "alpha_dropout_",
+        &handles::ALPHA_DROPOUT_,
+        IMPLICIT,
+        |_, (self_, p, train)| composite::random::alpha_dropout_(self_, p, train),
+    )?;
+    registrar.implement_transparent(
+        "feature_alpha_dropout",
+        &handles::FEATURE_ALPHA_DROPOUT,
+        IMPLICIT,
+        |_, (input, p, train)| composite::random::feature_alpha_dropout(input, p, train),
+    )?;
+    registrar.implement_transparent(
+        "feature_alpha_dropout_",
+        &handles::FEATURE_ALPHA_DROPOUT_,
+        IMPLICIT,
+        |_, (self_, p, train)| composite::random::feature_alpha_dropout_(self_, p, train),
     )?;
     Ok(())
 }

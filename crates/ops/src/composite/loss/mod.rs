@@ -1,5 +1,15 @@
 //! Composites of the `loss` family. `reduction` is 0 none, 1 mean, 2 sum.
 
+mod distance;
+mod entropy;
+mod margin;
+mod robust;
+
+pub use distance::*;
+pub use entropy::*;
+pub use margin::*;
+pub use robust::*;
+
 use c10::{check, check_value, Result, Scalar, SizeInt, SymDimVector, SymFloat, SymInt, Tensor};
 
 use crate::{at, sym};
@@ -9,7 +19,7 @@ const MEAN: i64 = 1;
 const SUM: i64 = 2;
 
 /// Reduces a loss per element.
-fn apply_reduction(loss: Tensor, reduction: i64) -> Result<Tensor> {
+pub fn apply_reduction(loss: Tensor, reduction: i64) -> Result<Tensor> {
     match reduction {
         MEAN => at::mean(&loss, None),
         SUM => at::sum(&loss, None),

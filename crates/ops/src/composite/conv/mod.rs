@@ -3,6 +3,10 @@
 //! `convolution` checks its arguments and decides which of three operators computes: `_conv_forward`, or for a
 //! transposed convolution `_conv_input_backward`, whose input is then the gradient.
 
+mod columns;
+
+pub use columns::*;
+
 use c10::{
     check, check_not_implemented, DimVector, Result, Scalar, ScalarType, SizeInt, SizeVector, SymDimVector,
     SymInt, Tensor,
@@ -212,6 +216,20 @@ impl<I: SizeInt> ConvParams<I> {
         Ok(sizes)
     }
 
+    /// The input of a transposed convolution, which is a gradient to the kernels. An output padding of a stride or more is
+    /// room for further positions of that gradient; they are zero.
+    fn with_room(&self, input: &Tensor) -> Result<Tensor> {
+        let mut pads = SymDimVector::new();
+        for (extra, stride) in self.output_padding.iter().zip(&self.stride).rev() {
+            pads.push(SymInt::ZERO);
+            pads.push(extra.sym_floordiv(stride)?.to_sym());
+        }
+        if pads.iter().all(|pad| *pad == 0) {
+            return Ok(input.clone());
+        }
+        at::constant_pad_nd(input, &pads, &Scalar::Int(0))
+    }
+
     /// Stride, padding and dilation as arguments.
     fn to_arguments(&self) -> [SymDimVector; 3] {
         [&self.stride, &self.padding, &self.dilation].map(|values| I::to_sym_slice(values))
@@ -282,7 +300,25 @@ fn convolve<I: SizeInt>(
     }
     let sizes = params.transposed_output_sizes(input, weight)?;
     check_bias(bias, &sizes[1], input)?;
+    if let (Some(bias), true) = (bias, input.dtype().is_reduced_floating_point()) {
+        // The bias is part of the sum that is rounded.
+        let wide = |t: &Tensor| at::to_dtype(t, ScalarType::Float, false, false, None);
+        let (x, weight, bias) = (wide(input)?, wide(weight)?, wide(bias)?);
+        let out = at::convolution(
+            &x,
+            &weight,
+            Some(&bias),
+            &stride,
+            &padding,
+            &dilation,
+            true,
+            output_padding,
+            groups,
+        )?;
+        return at::to_dtype(&out, input.dtype(), false, false, None);
+    }
     let sizes = I::to_sym_slice(&sizes);
+    let input = &params.with_room(input)?;
     let output = at::_conv_input_backward(input, weight, &sizes, &stride, &padding, &dilation, groups)?;
     match bias {
         None => Ok(output),
@@ -298,7 +334,7 @@ fn has_no_channels<I: SizeInt>(input: &Tensor) -> Result<bool> {
     Ok(I::sizes_of(input)?[1] == 0)
 }
 
-/// Stride, padding and dilation, checked, with one entry per spatial dimension.
+/// Stride, padding and dilation, checked, with one entry per spatial dimension, and the input of [`ConvParams::with_room`].
 #[allow(clippy::too_many_arguments)]
 fn checked_arguments<I: SizeInt>(
     input: &Tensor,
@@ -309,9 +345,10 @@ fn checked_arguments<I: SizeInt>(
     transposed: bool,
     output_padding: &[SymInt],
     groups: &SymInt,
-) -> Result<[SymDimVector; 3]> {
-    ConvParams::<I>::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)
-        .map(|params| params.to_arguments())
+) -> Result<([SymDimVector; 3], Tensor)> {
+    let params =
+        ConvParams::<I>::new(input, weight, stride, padding, dilation, transposed, output_padding, groups)?;
+    Ok((params.to_arguments(), params.with_room(input)?))
 }
 
 /// `aten::convolution_backward`
@@ -329,7 +366,7 @@ pub fn convolution_backward(
     groups: &SymInt,
     output_mask: &[bool],
 ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
-    let [stride, padding, dilation] = with_sizes!(
+    let ([stride, padding, dilation], roomy) = with_sizes!(
         [input, weight, stride, padding, dilation, output_padding, groups]
         checked_arguments(input, weight, stride, padding, dilation, transposed, output_padding, groups)
     )?;
@@ -343,7 +380,14 @@ pub fn convolution_backward(
     let grad_input = if !wanted(0) {
         None
     } else if transposed {
-        Some(at::_conv_forward(grad_output, &conj(weight)?, None, &stride, &padding, &dilation, groups)?)
+        let mut grad =
+            at::_conv_forward(grad_output, &conj(weight)?, None, &stride, &padding, &dilation, groups)?;
+        if !roomy.is_same(input) {
+            for (d, size) in input.sym_sizes().iter().enumerate().skip(2) {
+                grad = at::narrow(&grad, d as i64, &SymInt::ZERO, size)?;
+            }
+        }
+        Some(grad)
     } else {
         let sizes = input.sym_sizes();
         Some(at::_conv_input_backward(
@@ -358,7 +402,7 @@ pub fn convolution_backward(
     };
     let grad_weight = if wanted(1) {
         // In a transposed convolution input and output change places.
-        let input = &conj(input)?;
+        let input = &conj(&roomy)?;
         let (grad, input) = if transposed { (input, grad_output) } else { (grad_output, input) };
         Some(at::_conv_weight_backward(
             grad,
@@ -443,25 +487,57 @@ pub fn conv2d(
     conv_nd("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 }
 
-/// `aten::conv2d.padding`
-pub fn conv2d_padding(
+/// `aten::conv3d`
+pub fn conv3d(
     input: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
     stride: &[SymInt],
-    padding: &str,
+    padding: &[SymInt],
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<Tensor> {
-    match padding {
-        "valid" => at::conv2d(input, weight, bias, stride, &[SymInt::from(0_i64)], dilation, groups),
-        "same" => conv2d_same(input, weight, bias, stride, dilation, groups),
-        _ => c10::bail!(Runtime, "Invalid padding string: '{padding}'"),
-    }
+    conv_nd("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+}
+
+macro_rules! conv_padding {
+    ($($(#[$doc:meta])* $name:ident, $operator:literal, $spatial:literal;)*) => {$(
+        $(#[$doc])*
+        pub fn $name(
+            input: &Tensor,
+            weight: &Tensor,
+            bias: Option<&Tensor>,
+            stride: &[SymInt],
+            padding: &str,
+            dilation: &[SymInt],
+            groups: &SymInt,
+        ) -> Result<Tensor> {
+            match padding {
+                "valid" => {
+                    let none = [SymInt::ZERO];
+                    conv_nd($operator, $spatial, input, weight, bias, stride, &none, dilation, groups)
+                }
+                "same" => conv_same($operator, $spatial, input, weight, bias, stride, dilation, groups),
+                _ => c10::bail!(Runtime, "Invalid padding string: '{padding}'"),
+            }
+        }
+    )*};
+}
+
+conv_padding! {
+    /// `aten::conv1d.padding`
+    conv1d_padding, "conv1d", 1;
+    /// `aten::conv2d.padding`
+    conv2d_padding, "conv2d", 2;
+    /// `aten::conv3d.padding`
+    conv3d_padding, "conv3d", 3;
 }
 
 /// The output has the input's spatial size; where the padding is odd, the right side gets one more.
-fn conv2d_same(
+#[allow(clippy::too_many_arguments)]
+fn conv_same(
+    name: &str,
+    spatial: usize,
     input: &Tensor,
     weight: &Tensor,
     bias: Option<&Tensor>,
@@ -469,31 +545,73 @@ fn conv2d_same(
     dilation: &[SymInt],
     groups: &SymInt,
 ) -> Result<Tensor> {
-    check!(weight.dim() == 4, "conv2d(): expected a 4-dimensional weight, got {} dimensions", weight.dim());
-    let stride: SymDimVector = expand_param(stride, "stride", 2)?;
-    let dilation: SymDimVector = expand_param(dilation, "dilation", 2)?;
+    let ndim = spatial as i64 + 2;
+    check!(
+        weight.dim() == ndim,
+        "{name}(): expected a {ndim}-dimensional weight, got {} dimensions",
+        weight.dim()
+    );
+    let stride: SymDimVector = expand_param(stride, "stride", spatial)?;
+    let dilation: SymDimVector = expand_param(dilation, "dilation", spatial)?;
     check!(stride.iter().all(|s| *s == 1), "padding='same' is not supported for strided convolutions");
-    let (mut input, batched) = batchify(input, 2, "conv2d")?;
+    let (mut input, batched) = batchify(input, spatial as i64, name)?;
     let two = SymInt::from(2);
     let mut symmetric = SymDimVector::new();
-    for d in 0..2 {
-        let reach = weight.sym_size(d + 2)?.sym_sub(&SymInt::ONE)?;
-        let total = dilation[d as usize].sym_mul(&reach)?.sym_max(&SymInt::ZERO)?;
+    for (d, dilation) in dilation.iter().enumerate() {
+        let dim = d as i64 + 2;
+        let reach = weight.sym_size(dim)?.sym_sub(&SymInt::ONE)?;
+        let total = dilation.sym_mul(&reach)?.sym_max(&SymInt::ZERO)?;
         symmetric.push(total.sym_floordiv(&two)?);
         if total.sym_mod(&two)?.guard_eq(&SymInt::ONE)? {
             let mut edge = input.sym_sizes();
-            edge[d as usize + 2] = SymInt::ONE;
+            edge[dim as usize] = SymInt::ONE;
             let options = (Some(input.dtype()), Some(input.layout()), Some(input.device()));
             let edge = at::zeros(&edge, options.0, options.1, options.2, None)?;
-            input = at::cat(&[input, edge], d + 2)?;
+            input = at::cat(&[input, edge], dim)?;
         }
     }
-    let output = at::conv2d(&input, weight, bias, &stride, &symmetric, &dilation, groups)?;
+    let zero = [SymInt::ZERO];
+    let output = at::convolution(&input, weight, bias, &stride, &symmetric, &dilation, false, &zero, groups)?;
     if batched {
         Ok(output)
     } else {
         at::squeeze_dim(&output, 0)
     }
+}
+
+macro_rules! conv_transpose {
+    ($($(#[$doc:meta])* $name:ident, $operator:literal, $spatial:literal;)*) => {$(
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name(
+            input: &Tensor,
+            weight: &Tensor,
+            bias: Option<&Tensor>,
+            stride: &[SymInt],
+            padding: &[SymInt],
+            output_padding: &[SymInt],
+            groups: &SymInt,
+            dilation: &[SymInt],
+        ) -> Result<Tensor> {
+            let (input, batched) = batchify(input, $spatial, $operator)?;
+            let output =
+                at::convolution(&input, weight, bias, stride, padding, dilation, true, output_padding, groups)?;
+            if batched {
+                Ok(output)
+            } else {
+                at::squeeze_dim(&output, 0)
+            }
+        }
+    )*};
+}
+
+conv_transpose! {
+    /// `aten::conv_transpose1d`
+    conv_transpose1d, "conv_transpose1d", 1;
+    /// `aten::conv_transpose2d.input`
+    conv_transpose2d_input, "conv_transpose2d", 2;
+    /// `aten::conv_transpose3d.input`
+    conv_transpose3d_input, "conv_transpose3d", 3;
 }
 
 /// The factor that a gradient is multiplied by: the conjugate, which for real numbers is the number.

@@ -1,5 +1,17 @@
 //! Composites of the `pool` family.
 
+mod average;
+mod maximum;
+mod pad;
+mod resize;
+mod shuffle;
+
+pub use average::*;
+pub use maximum::*;
+pub use pad::*;
+pub use resize::*;
+pub use shuffle::*;
+
 use c10::{Result, Tensor};
 
 use crate::at;

@@ -1,5 +1,13 @@
 //! Meta functions of the `pool` operators.
 
+mod average;
+mod maximum;
+mod resize;
+
+pub use average::*;
+pub use maximum::*;
+pub use resize::*;
+
 use c10::{check, compute_strides_for_memory_format, Result, ScalarType, SizeInt, Tensor};
 use iter::StructuredOutputs;
 

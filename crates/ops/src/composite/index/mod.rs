@@ -1,5 +1,9 @@
 //! Composites of the `index` family.
 
+mod embedding;
+
+pub use embedding::*;
+
 use c10::{check, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
 
 use crate::at;

@@ -1,5 +1,11 @@
 //! Composites of the `norm` family.
 
+mod batch_norm;
+mod group_norm;
+
+pub use batch_norm::*;
+pub use group_norm::*;
+
 use c10::{DimVector, MemoryFormat, Result, Scalar, SymInt, Tensor};
 
 use crate::at;

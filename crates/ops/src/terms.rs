@@ -1,0 +1,82 @@
+//! Arithmetic on tensors in fewer words, for composites and derivative formulas.
+
+use c10::{Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
+
+use crate::at;
+
+/// The number one as an operand.
+pub const ONE: Scalar = Scalar::Int(1);
+
+/// `a + b`
+pub fn add(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    at::add_tensor(a, b, &ONE)
+}
+
+/// `a - b`
+pub fn sub(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    at::sub_tensor(a, b, &ONE)
+}
+
+/// `a * b`
+pub fn mul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    at::mul_tensor(a, b)
+}
+
+/// `a * a`
+pub fn square(a: &Tensor) -> Result<Tensor> {
+    at::mul_tensor(a, a)
+}
+
+/// `a + b` for a number
+pub fn shift(a: &Tensor, b: f64) -> Result<Tensor> {
+    at::add_scalar(a, &Scalar::Float(b), &ONE)
+}
+
+/// `a * b` for a number
+pub fn scale(a: &Tensor, b: f64) -> Result<Tensor> {
+    at::mul_scalar(a, &Scalar::Float(b))
+}
+
+/// The sum over some dimensions; over none of them the tensor itself.
+pub fn sum(a: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+    if dims.is_empty() {
+        return Ok(a.clone());
+    }
+    at::sum_dim_intlist(a, Some(dims), keepdim, None)
+}
+
+/// The mean over some dimensions; over none of them the tensor itself.
+pub fn mean(a: &Tensor, dims: &[i64], keepdim: bool) -> Result<Tensor> {
+    if dims.is_empty() {
+        return Ok(a.clone());
+    }
+    at::mean_dim(a, Some(dims), keepdim, None)
+}
+
+/// The tensor in another dtype; itself if it has it.
+pub fn cast(a: &Tensor, dtype: ScalarType) -> Result<Tensor> {
+    if a.dtype() == dtype {
+        return Ok(a.clone());
+    }
+    at::to_dtype(a, dtype, false, false, None)
+}
+
+/// Zeros of a tensor's sizes and options.
+pub fn zeros_like(a: &Tensor) -> Result<Tensor> {
+    at::zeros_like(a, None, None, None, None, None)
+}
+
+/// A vector shaped to run along dimension `dim` of tensors with `ndim` dimensions.
+pub fn along(a: &Tensor, dim: usize, ndim: i64) -> Result<Tensor> {
+    let mut shape = SymDimVector::from_elem(SymInt::ONE, ndim.max(1) as usize);
+    shape[dim] = SymInt::from(-1);
+    if a.sym_numel().is_zero()? {
+        shape[dim] = SymInt::ZERO;
+    }
+    at::reshape(a, &shape)
+}
+
+/// All dimensions but the one of the channels.
+pub fn but_channels(ndim: i64) -> Vec<i64> {
+    (0..ndim).filter(|&d| d != 1).collect()
+}
