@@ -382,7 +382,7 @@ impl PyStorage {
         self.fill(start, len, value)
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyStorage>().is_ok_and(|o| o.get().storage().is_same(&self.storage()))
+        other.cast::<PyStorage>().is_ok_and(|o| o.get().storage().is_same(self.storage()))
     }
     fn __hash__(&self) -> usize {
         self._cdata() >> 4

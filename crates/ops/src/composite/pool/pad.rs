@@ -6,7 +6,7 @@ use crate::at;
 
 /// The dimensions that a list of paddings names, with the amounts before and after.
 fn amounts<'a>(self_: &Tensor, pad: &'a [SymInt]) -> Result<Vec<(i64, &'a SymInt, &'a SymInt)>> {
-    check!(pad.len() % 2 == 0, "Length of pad must be even but instead it equals {}", pad.len());
+    check!(pad.len().is_multiple_of(2), "Length of pad must be even but instead it equals {}", pad.len());
     check!(
         pad.len() / 2 <= self_.dim() as usize,
         "Length of pad should be no more than twice the number of dimensions of the input. Pad length is {} while the input \
@@ -113,7 +113,7 @@ const MODES: [&str; 4] = ["constant", "reflect", "replicate", "circular"];
 
 /// `aten::_pad_enum`
 pub fn _pad_enum(self_: &Tensor, pad: &[SymInt], mode: i64, value: Option<f64>) -> Result<Tensor> {
-    check!(pad.len() % 2 == 0, "Padding length must be divisible by 2");
+    check!(pad.len().is_multiple_of(2), "Padding length must be divisible by 2");
     check!(pad.len() as i64 <= self_.dim() * 2, "Padding length should be less than or equal to two times the input dimension but got padding length {} and input of dimension {}", pad.len(), self_.dim());
     if mode == CONSTANT {
         return at::constant_pad_nd(self_, pad, &Scalar::Float(value.unwrap_or(0.0)));
