@@ -170,7 +170,9 @@ def update_bn(loader: Iterable[Any], model: Module, device: int | str | torch.de
         model: the model.
         device: where the input is moved to.
     """
-    momenta = {module: module.momentum for module in model.modules() if hasattr(module, "reset_running_stats")}
+    from ptr.nn.modules.batchnorm import _BatchNorm
+
+    momenta = {module: module.momentum for module in model.modules() if isinstance(module, _BatchNorm)}
     if not momenta:
         return
     was_training = model.training

@@ -189,3 +189,14 @@ def test_averaged_model() -> None:
     assert moving.module.weight.item() == 3.75
     assert mean.n_averaged.item() == 3
     assert mean(torch.ones(1, 1)).item() == 3.0
+
+
+def test_update_bn_computes_the_statistics_of_all_data() -> None:
+    model = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.InstanceNorm1d(2, track_running_stats=True))
+    model.eval()
+    data = [torch.arange(12.0).view(2, 2, 3), torch.arange(12.0, 24.0).view(2, 2, 3)]
+    kept = model[1].momentum
+    torch.optim.swa_utils.update_bn([(batch, None) for batch in data], model)
+    everything = torch.cat(data)
+    assert model[0].running_mean.tolist() == pytest.approx(everything.mean((0, 2)).tolist())
+    assert model[0].momentum == 0.1 and model[1].momentum == kept and not model.training
