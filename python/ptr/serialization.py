@@ -1,8 +1,8 @@
 """Saving and loading: ``ptr.save`` and ``ptr.load``, in PyTorch's file formats.
 
 A checkpoint is a zip archive with one pickle and one record per storage. Loading weights executes nothing that a file
-says: the
-pickle is read by Rust code that accepts a short list of names, and :func:`add_safe_globals` makes the list longer.
+says: the pickle is read by Rust code that accepts a short list of names, and :func:`add_safe_globals` makes the list
+longer.
 ``load(weights_only=False)`` hands the pickle to Python instead, which runs whatever it says.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import io
 import os
 import pickle
-import struct
 import sys
 import threading
 import warnings
@@ -21,7 +20,32 @@ from typing import Any
 
 import ptr as torch
 from ptr import _C
-from ptr.storage import _STORAGE_CLASSES, TypedStorage, UntypedStorage
+from ptr._serialization.locations import (
+    _package_registry as _package_registry,
+)
+from ptr._serialization.locations import (
+    _restore_function,
+    default_restore_location,
+    location_tag,
+    register_package,
+    validate_cuda_device,
+    validate_hpu_device,
+)
+from ptr._serialization.writing import (
+    DEFAULT_PROTOCOL,
+    _path,
+    _pickler_class,
+    _StorageTable,
+    _write_archive,
+    _write_legacy,
+)
+from ptr._serialization.writing import (
+    MAGIC_NUMBER as MAGIC_NUMBER,
+)
+from ptr._serialization.writing import (
+    PROTOCOL_VERSION as PROTOCOL_VERSION,
+)
+from ptr.storage import TypedStorage, UntypedStorage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,10 +79,6 @@ __all__ = [
     "validate_cuda_device",
     "validate_hpu_device",
 ]
-
-DEFAULT_PROTOCOL = 2
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
-PROTOCOL_VERSION = 1001
 
 MAP_SHARED = 1
 MAP_PRIVATE = 2
@@ -252,146 +272,6 @@ def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
     return [name for name in _open_reader(f, mmap=False).unsafe_globals() if name not in _user_safe_globals]
 
 
-# ---- devices
-
-
-_package_registry: list[tuple[int, Callable[..., Any], Callable[..., Any]]] = []
-
-
-def register_package(priority: int, tagger: Callable[[Any], Any], deserializer: Callable[[Any, str], Any]) -> None:
-    """Register how storages of a device are tagged in files and restored.
-
-    Args:
-        priority: lower comes first.
-        tagger: ``tagger(storage) -> str or None``.
-        deserializer: ``deserializer(storage, location) -> storage or None``.
-    """
-    _package_registry.append((priority, tagger, deserializer))
-    _package_registry.sort(key=lambda entry: entry[0])
-
-
-def _cpu_tag(storage: Any) -> str | None:
-    return "cpu" if storage.device.type == "cpu" else None
-
-
-def _cpu_deserialize(storage: Any, location: str) -> Any:
-    return storage if location == "cpu" else None
-
-
-def _meta_tag(storage: Any) -> str | None:
-    return "meta" if storage.device.type == "meta" else None
-
-
-def _meta_deserialize(storage: Any, location: str) -> Any:
-    return UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None
-
-
-def _accelerator_tag(storage: Any) -> str | None:
-    device = storage.device
-    return f"{device.type}:{device.index or 0}" if device.type in ("cuda", "privateuseone") else None
-
-
-def validate_cuda_device(location: Any) -> int:
-    """Return the index of the CUDA device that a location names; an error if it is not there.
-
-    Args:
-        location: ``"cuda"`` or ``"cuda:<index>"``.
-    """
-    return _validate_device(location, "cuda")
-
-
-def validate_hpu_device(location: Any) -> int:
-    """Return the index of the HPU device that a location names; an error if it is not there.
-
-    Args:
-        location: ``"hpu"`` or ``"hpu:<index>"``.
-    """
-    return _validate_device(location, "hpu")
-
-
-def _validate_device(location: Any, backend: str) -> int:
-    name = str(location)
-    index = int(name.split(":")[1]) if ":" in name else 0
-    module = getattr(torch, backend, None)
-    if module is None or not module.is_available():
-        raise RuntimeError(
-            f"Attempting to deserialize object on a {backend.upper()} device but torch.{backend}.is_available() is "
-            f"False. If "
-            "you are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
-            "map your storages to the CPU."
-        )
-    count = module.device_count()
-    if index >= count:
-        raise RuntimeError(
-            f"Attempting to deserialize object on {backend.upper()} device {index} but "
-            f"torch.{backend}.device_count() is "
-            f"{count}. Please use torch.load with map_location to map your storages to an existing device."
-        )
-    return index
-
-
-def _cuda_deserialize(storage: Any, location: str) -> Any:
-    if not location.startswith("cuda"):
-        return None
-    index = validate_cuda_device(location)
-    with torch.no_grad():
-        return torch.tensor([], dtype=torch.uint8).set_(storage).to(f"cuda:{index}").untyped_storage()
-
-
-register_package(10, _cpu_tag, _cpu_deserialize)
-register_package(20, _accelerator_tag, _cuda_deserialize)
-register_package(22, _meta_tag, _meta_deserialize)
-
-
-def location_tag(storage: Any) -> str:
-    """Return the name that files give the device of a storage.
-
-    Args:
-        storage: the storage.
-    """
-    for _, tagger, _ in _package_registry:
-        tag = tagger(storage)
-        if tag:
-            return tag
-    raise RuntimeError(f"don't know how to determine data location of {torch.typename(storage)}")
-
-
-def default_restore_location(storage: Any, location: str) -> Any:
-    """Return a storage on the device that a file names.
-
-    Args:
-        storage: the bytes, on the host.
-        location: the name of the device.
-    """
-    for _, _, deserializer in _package_registry:
-        result = deserializer(storage, location)
-        if result is not None:
-            return result
-    raise RuntimeError(f"don't know how to restore data location of {torch.typename(storage)} (tagged with {location})")
-
-
-def _restore_function(map_location: Any) -> Callable[[Any, str], Any]:
-    if map_location is None:
-        return default_restore_location
-    if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
-    if isinstance(map_location, (str, bytes)):
-        name = map_location if isinstance(map_location, str) else map_location.decode("ascii")
-        return lambda storage, location: default_restore_location(storage, name)
-    if isinstance(map_location, torch.device):
-        return lambda storage, location: default_restore_location(storage, str(map_location))
-
-    def restore(storage: Any, location: str) -> Any:
-        result = map_location(storage, location)
-        if result is None:
-            return default_restore_location(storage, location)
-        if not isinstance(result, (TypedStorage, UntypedStorage)):
-            raise TypeError(f"load(): map_location must return a storage or None, got {type(result).__name__}")
-        return result
-
-    return restore
-
-
 # ---- classes of storages
 
 
@@ -406,73 +286,7 @@ def storage_to_tensor_type(storage: Any) -> Any:
     return getattr(torch, name.replace("Storage", "Tensor"))
 
 
-def _storage_record(storage: Any) -> tuple[Any, Any, int]:
-    """The class that a file names for a storage, its bytes, and how many elements they are."""
-    if isinstance(storage, TypedStorage):
-        untyped = storage._untyped_storage
-        storage_class = _STORAGE_CLASSES.get(storage.dtype)
-        if storage_class is not None:
-            return storage_class, untyped, len(storage)
-        return UntypedStorage, untyped, untyped.nbytes()
-    return UntypedStorage, storage, storage.nbytes()
-
-
 # ---- saving
-
-
-class _StorageTable:
-    """The storages of one file, in the order in which they are met."""
-
-    def __init__(self, is_legacy: bool) -> None:
-        self.keys: dict[int, str] = {}
-        self.storages: list[Any] = []
-        self.element_counts: list[int] = []
-        # The ids of the older format end with the view of the storage that is meant: always the whole.
-        self._ending = (None,) if is_legacy else ()
-        self._dtypes: dict[int, Any] = {}
-
-    def persistent_id(self, obj: Any) -> tuple[Any, ...] | None:
-        """Return what stands for ``obj`` in the pickle if it is a storage."""
-        if not isinstance(obj, (TypedStorage, UntypedStorage)):
-            return None
-        storage_class, untyped, numel = _storage_record(obj)
-        pointer = untyped.data_ptr() if untyped.device.type != "meta" else 0
-        if pointer and isinstance(obj, TypedStorage) and self._dtypes.setdefault(pointer, obj.dtype) != obj.dtype:
-            raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
-        key = self.keys.get(untyped._cdata)
-        if key is None:
-            key = self.keys[untyped._cdata] = str(len(self.storages))
-            self.storages.append(untyped)
-            self.element_counts.append(numel)
-        return ("storage", storage_class, key, location_tag(untyped), numel, *self._ending)
-
-
-def _pickler_class(pickle_module: Any, table: _StorageTable) -> Any:
-    class Pickler(pickle_module.Pickler):
-        def persistent_id(self, obj: Any) -> Any:
-            return table.persistent_id(obj)
-
-    if pickle_module is not pickle:
-        return Pickler
-
-    class ModulePickler(Pickler):
-        def reducer_override(self, obj: Any) -> Any:
-            if not isinstance(obj, torch.nn.Module):
-                return NotImplemented
-            reduced = obj.__reduce_ex__(DEFAULT_PROTOCOL)
-            if isinstance(reduced, str) or len(reduced) < 3 or not isinstance(reduced[2], dict):
-                return reduced
-            function, args, state, *rest = reduced
-            return (function, args, obj._state_for_files(state), *rest)
-
-    return ModulePickler
-
-
-def _on_host(storage: Any) -> Any:
-    if storage.device.type == "cpu":
-        return storage
-    with torch.no_grad():
-        return torch.tensor([], dtype=torch.uint8, device=storage.device).set_(storage).cpu().untyped_storage()
 
 
 def save(
@@ -517,56 +331,6 @@ def save(
         _write_archive(_C._ArchiveWriter.to_path(path), table, pickled)
     except OSError as error:
         raise RuntimeError(f"save(): {error}") from error
-
-
-def _path(f: Any) -> str | bytes:
-    path = os.fspath(f)
-    if ("\0" if isinstance(path, str) else b"\0") in path:
-        raise ValueError("embedded null byte in the path of a file")
-    return path
-
-
-def _write_archive(writer: Any, table: _StorageTable, pickled: bytes) -> None:
-    try:
-        writer.write_preamble(pickled)
-        for key, storage in enumerate(table.storages):
-            if storage.device.type != "meta":
-                writer.write_storage(str(key), _on_host(storage))
-    except BaseException:
-        writer.abandon()
-        raise
-    writer.commit()
-
-
-def _write_legacy(f: Any, table: _StorageTable, data: bytes) -> None:
-    """Write the stream format that came before the zip archives."""
-    if isinstance(f, (str, os.PathLike)):
-        path = _path(f)
-        if os.path.isdir(path):
-            raise IsADirectoryError(21, "Is a directory", path)
-        file = _C._AtomicFile(path)
-        try:
-            _write_legacy(file, table, data)
-        except BaseException:
-            file.abandon()
-            raise
-        file.commit()
-        return
-    system = {
-        "protocol_version": PROTOCOL_VERSION,
-        "little_endian": sys.byteorder == "little",
-        "type_sizes": {"short": 2, "int": 4, "long": 4},
-    }
-    for header in (MAGIC_NUMBER, PROTOCOL_VERSION, system):
-        f.write(pickle.dumps(header, protocol=DEFAULT_PROTOCOL))
-    f.write(_C._normalize_pickle(data))
-    keys = sorted(table.keys.values())
-    f.write(pickle.dumps(keys, protocol=DEFAULT_PROTOCOL))
-    f.flush()
-    for key in keys:
-        storage = _on_host(table.storages[int(key)])
-        f.write(struct.pack("<q", table.element_counts[int(key)]))
-        f.write(bytes(storage))
 
 
 # ---- loading

@@ -409,9 +409,7 @@ def nll_loss(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
-    return _nn.nll_loss_nd(input, target, weight, _Reduction.get_enum(reduction), ignore_index)
+    return _nn.nll_loss_nd(input, target, weight, _Reduction.enum_of(size_average, reduce, reduction), ignore_index)
 
 
 @_overridable
@@ -430,33 +428,8 @@ def cross_entropy(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
-    return _nn.cross_entropy_loss(input, target, weight, _Reduction.get_enum(reduction), ignore_index, label_smoothing)
-
-
-def _elementwise_loss(
-    func: Any, engine: Any, distance: Any, input: Tensor, target: Tensor, reduction: str, weight: Tensor | None
-) -> Tensor:
-    if target.size() != input.size():
-        warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
-        )
-    if weight is None:
-        input, target = torch.broadcast_tensors(input, target)
-        return engine(input, target, _Reduction.get_enum(reduction))
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    weighted = distance(input - target) * weight
-    if reduction == "none":
-        return weighted
-    if reduction == "sum":
-        return weighted.sum()
-    if reduction == "mean":
-        return weighted.sum() / weight.sum()
-    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+    number = _Reduction.enum_of(size_average, reduce, reduction)
+    return _nn.cross_entropy_loss(input, target, weight, number, ignore_index, label_smoothing)
 
 
 @_overridable
@@ -479,9 +452,9 @@ def mse_loss(
     Raises:
         ValueError: ``reduction`` is unknown, or ``weight`` has another shape.
     """
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
-    return _elementwise_loss(mse_loss, _nn.mse_loss, lambda d: d * d, input, target, reduction, weight)
+    _Reduction.warn_of_sizes(input, target)
+    reduction = _Reduction.string_of(size_average, reduce, reduction)
+    return _Reduction.elementwise(_nn.mse_loss, input, target, reduction, weight)
 
 
 @_overridable
@@ -494,9 +467,9 @@ def l1_loss(
     weight: Tensor | None = None,
 ) -> Tensor:
     """Return the absolute difference of ``input`` and ``target``, reduced; arguments as in :func:`mse_loss`."""
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
-    return _elementwise_loss(l1_loss, _nn.l1_loss, torch.abs, input, target, reduction, weight)
+    _Reduction.warn_of_sizes(input, target)
+    reduction = _Reduction.string_of(size_average, reduce, reduction)
+    return _Reduction.elementwise(_nn.l1_loss, input, target, reduction, weight)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 
 import ptr as torch
-from ptr.optim.optimizer import Optimizer, _check_fused, _is_plain, _to_scalar, _use_grad_for_differentiable
+from ptr.optim.optimizer import Optimizer, _check_fused, _to_scalar, _use_grad_for_differentiable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,7 +211,9 @@ def over_lists(fused: Any = None) -> Callable[[Any], Any]:
                     _check_fused(param)
             scaled = any(value is not None for value in scaler.values())
             if fused is not None and is_fused is None and not (foreach is not None or differentiable or capturable):
-                is_fused = not scaled and _fits_fused(rows, step_row)
+                if not scaled and _fits_fused(rows, step_row):
+                    fused(*rows, **scaler, **options)
+                    return
             if is_fused:
                 for group in by_device_and_dtype(rows):
                     fused(*group, **scaler, **options)
@@ -284,11 +286,12 @@ def _fits_fused(rows: list[Any], step_row: int | None) -> bool:
     if not dtype.is_floating_point:
         return False
     strided = torch.strided
+    plain = (torch.nn.Parameter, torch.Tensor)
     for i, row in enumerate(rows):
         if i == step_row:
             continue
         for tensor in row:
-            if not (tensor.dtype is dtype and tensor.is_cpu and tensor.layout is strided and _is_plain(tensor)):
+            if not (tensor.dtype is dtype and tensor.is_cpu and tensor.layout is strided and type(tensor) in plain):
                 return False
     return step_row is None or all(step.is_cpu for step in rows[step_row])
 
@@ -358,6 +361,8 @@ class ListOptimizer(Optimizer):
         """Collect the lists: of the parameters that have gradients, those, and their states."""
         names = self._state_names(group)
         rows: list[list[Any]] = [[] for _ in range(2 + len(names))]
+        params, grads = rows[0], rows[1]
+        stateless = not any(names)
         differentiable = group.get("differentiable", False)
         states = self.state
         for param in group["params"]:
@@ -366,6 +371,10 @@ class ListOptimizer(Optimizer):
                 continue
             if grad.is_sparse:
                 raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._sparse_hint}")
+            params.append(param)
+            grads.append(grad)
+            if stateless:
+                continue
             state = states[param]
             if not state:
                 if group.get("fused"):
@@ -373,8 +382,6 @@ class ListOptimizer(Optimizer):
                 state.update(self._new_state(param, group))
             if differentiable and "step" in state and state["step"].requires_grad:
                 raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-            rows[0].append(param)
-            rows[1].append(grad)
             for i, name in enumerate(names, 2):
                 if name is not None:
                     rows[i].append(state.get(name))

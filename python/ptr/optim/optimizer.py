@@ -82,11 +82,6 @@ def _check_fused(param: torch.Tensor) -> None:
         )
 
 
-def _is_plain(tensor: Any) -> bool:
-    """Whether multi-tensor operations take ``tensor`` without asking a subclass."""
-    return type(tensor) is torch.nn.Parameter or type(tensor) is torch.Tensor
-
-
 class Optimizer:
     """Base class of all optimizers.
 

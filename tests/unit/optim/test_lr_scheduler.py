@@ -10,8 +10,6 @@ import ptr as torch
 import pytest
 from ptr.optim import lr_scheduler
 
-Optimizer = torch.optim.Optimizer
-
 
 def sgd(*lrs: float, momentum: float = 0.9) -> Any:
     groups = [{"params": [torch.ones(2, requires_grad=True)], "lr": lr} for lr in lrs or (1.0,)]
@@ -155,23 +153,31 @@ def test_the_optimizer_does_not_keep_itself_alive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "make"),
+    ("error", "message", "make"),
     [
-        (TypeError, lambda o: lr_scheduler.StepLR(3, 2)),
-        (KeyError, lambda o: lr_scheduler.StepLR(o, 2, last_epoch=4)),
-        (ValueError, lambda o: lr_scheduler.OneCycleLR(o, 0.1)),
-        (ValueError, lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=-1)),
-        (ValueError, lambda o: lr_scheduler.CyclicLR(o, 0.1, 0.2, mode="square")),
-        (ValueError, lambda o: lr_scheduler.CyclicLR(o, 0.1, [0.2, 0.3])),
-        (ValueError, lambda o: lr_scheduler.LinearLR(o, 0.0)),
-        (ValueError, lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 0)),
-        (ValueError, lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.StepLR(o, 1)], [1])),
-        (ValueError, lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.ReduceLROnPlateau(o)])),
-        (ValueError, lambda o: torch.optim.swa_utils.SWALR(o, 0.1, anneal_epochs=-1)),
+        (TypeError, "int is not an Optimizer", lambda o: lr_scheduler.StepLR(3, 2)),
+        (KeyError, "param 'initial_lr' is not specified", lambda o: lr_scheduler.StepLR(o, 2, last_epoch=4)),
+        (ValueError, "either total_steps OR", lambda o: lr_scheduler.OneCycleLR(o, 0.1)),
+        (ValueError, "positive integer total_steps", lambda o: lr_scheduler.OneCycleLR(o, 0.1, total_steps=-1)),
+        (ValueError, "mode is invalid", lambda o: lr_scheduler.CyclicLR(o, 0.1, 0.2, mode="square")),
+        (ValueError, "max_lr has 2 values, param_groups has 1", lambda o: lr_scheduler.CyclicLR(o, 0.1, [0.2, 0.3])),
+        (ValueError, "Starting multiplicative factor", lambda o: lr_scheduler.LinearLR(o, 0.0)),
+        (ValueError, "positive integer T_0", lambda o: lr_scheduler.CosineAnnealingWarmRestarts(o, 0)),
+        (
+            ValueError,
+            "one more than the number of milestone points",
+            lambda o: lr_scheduler.SequentialLR(o, [lr_scheduler.StepLR(o, 1)], [1]),
+        ),
+        (
+            ValueError,
+            "does not support `ReduceLROnPlateau`",
+            lambda o: lr_scheduler.ChainedScheduler([lr_scheduler.ReduceLROnPlateau(o)]),
+        ),
+        (ValueError, "anneal_epochs must be", lambda o: torch.optim.swa_utils.SWALR(o, 0.1, anneal_epochs=-1)),
     ],
 )
-def test_errors(error: type[Exception], make: Callable[[Any], Any]) -> None:
-    with pytest.raises(error):
+def test_errors(error: type[Exception], message: str, make: Callable[[Any], Any]) -> None:
+    with pytest.raises(error, match=message):
         make(sgd())
 
 

@@ -117,3 +117,11 @@ def test_differentiable_steps_stay_in_the_graph():
 def test_misuse(kwargs, error, match):
     with pytest.raises(error, match=match):
         SGD([nn.Parameter(torch.ones(1))], **kwargs)
+
+
+def test_without_momentum_there_is_no_state():
+    param = torch.nn.Parameter(torch.ones(2))
+    param.grad = torch.ones(2)
+    optimizer = torch.optim.SGD([param], lr=0.1)
+    optimizer.step()
+    assert optimizer.state_dict()["state"] == {} and not optimizer.state

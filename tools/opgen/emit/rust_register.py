@@ -462,7 +462,7 @@ def _forward(function: Function, path: str) -> str:
 
 
 def _same(function: Function) -> str | None:
-    """An operator that is another one calls the other's form of the same kind, with numbers as tensors."""
+    """An operator that is another one calls the other's form of the same kind, with numbers as it wants them."""
     other = function.operator.same_as
     assert other is not None
     form = next((f for f in functions_of(other) if f.variant is function.variant), None)
@@ -470,8 +470,13 @@ def _same(function: Function) -> str | None:
         return None
     values: list[str] = []
     for mine, its in zip(function.schema.arguments, form.schema.arguments, strict=True):
-        is_number = mine.type.base == "Scalar" and its.type.base == "Tensor"
-        values.append(f"&crate::wrapped_scalar_tensor({local(mine.name)})?" if is_number else local(mine.name))
+        value = local(mine.name)
+        match mine.type.key, its.type.key:
+            case "Scalar", "Tensor":
+                value = f"&crate::wrapped_scalar_tensor({value})?"
+            case "Tensor", "float":
+                value = f"crate::at::item({value})?.to_f64()?"
+        values.append(value)
     # Autograd refuses `out=` calls, so that form stands below it.
     keys = "EXPLICIT" if function.variant is Variant.OUT else "IMPLICIT"
     call = f"crate::at::{form.rust_name}({', '.join(values)})"

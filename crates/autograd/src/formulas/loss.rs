@@ -3,6 +3,7 @@
 use c10::{Result, Scalar, Tensor};
 use ops::at;
 use ops::composite::loss::{binary_variance, share};
+pub use ops::composite::loss::{logits_gradient, logits_target_gradient};
 use ops::terms::{add, cast, mul, shift, square, sub};
 
 /// PyTorch's number of the reduction `mean`.
@@ -20,30 +21,6 @@ pub fn mse_loss_double_backward(
         return at::div_scalar(&product, &Scalar::SymInt(input.sym_numel()));
     }
     Ok(product)
-}
-
-/// `binary_cross_entropy_with_logits` with respect to the logits
-pub fn logits_gradient(
-    grad: &Tensor,
-    input: &Tensor,
-    target: &Tensor,
-    weight: Option<&Tensor>,
-    pos_weight: Option<&Tensor>,
-    reduction: i64,
-) -> Result<Tensor> {
-    ops::composite::loss::logits_gradient(grad, input, target, weight, pos_weight, reduction)
-}
-
-/// `binary_cross_entropy_with_logits` with respect to the target
-pub fn logits_target_gradient(
-    grad: &Tensor,
-    input: &Tensor,
-    target: &Tensor,
-    weight: Option<&Tensor>,
-    pos_weight: Option<&Tensor>,
-    reduction: i64,
-) -> Result<Tensor> {
-    ops::composite::loss::logits_target_gradient(grad, input, target, weight, pos_weight, reduction)
 }
 
 /// Where a slope grows, and by how much: `grad` and `grad_output` times `curvature`, as a share of a mean.

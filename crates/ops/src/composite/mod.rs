@@ -5,7 +5,6 @@
 
 pub mod conv;
 pub mod factory;
-pub mod foreach;
 pub mod index;
 pub mod linalg;
 pub mod loss;

@@ -10,16 +10,6 @@ pub use activations::*;
 
 const ONE: Scalar = Scalar::Int(1);
 
-/// `aten::absolute`
-pub fn absolute(self_: &Tensor) -> Result<Tensor> {
-    at::abs(self_)
-}
-
-/// `aten::negative`
-pub fn negative(self_: &Tensor) -> Result<Tensor> {
-    at::neg(self_)
-}
-
 /// `aten::positive`
 pub fn positive(self_: &Tensor) -> Result<Tensor> {
     check!(self_.dtype() != ScalarType::Bool, "The `+` operator, on a bool tensor is not supported.");
@@ -131,19 +121,9 @@ pub fn sub_scalar(self_: &Tensor, other: &Scalar, alpha: &Scalar) -> Result<Tens
     at::sub_tensor(self_, &wrapped_scalar_tensor(other)?, alpha)
 }
 
-/// `aten::subtract.Tensor`
-pub fn subtract_tensor(self_: &Tensor, other: &Tensor, alpha: &Scalar) -> Result<Tensor> {
-    at::sub_tensor(self_, other, alpha)
-}
-
 /// `aten::mul.Scalar`
 pub fn mul_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
     at::mul_tensor(self_, &wrapped_scalar_tensor(other)?)
-}
-
-/// `aten::multiply.Tensor`
-pub fn multiply_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::mul_tensor(self_, other)
 }
 
 /// `aten::div.Scalar`
@@ -154,21 +134,6 @@ pub fn div_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
 /// `aten::div.Scalar_mode`
 pub fn div_scalar_mode(self_: &Tensor, other: &Scalar, rounding_mode: Option<&str>) -> Result<Tensor> {
     at::div_tensor_mode(self_, &wrapped_scalar_tensor(other)?, rounding_mode)
-}
-
-/// `aten::true_divide.Tensor`
-pub fn true_divide_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::div_tensor(self_, other)
-}
-
-/// `aten::divide.Tensor`
-pub fn divide_tensor(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::div_tensor(self_, other)
-}
-
-/// `aten::divide.Tensor_mode`
-pub fn divide_tensor_mode(self_: &Tensor, other: &Tensor, rounding_mode: Option<&str>) -> Result<Tensor> {
-    at::div_tensor_mode(self_, other, rounding_mode)
 }
 
 /// `aten::floor_divide.Scalar`
@@ -214,16 +179,6 @@ pub fn fmod_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
 /// `aten::copysign.Scalar`
 pub fn copysign_scalar(self_: &Tensor, other: &Scalar) -> Result<Tensor> {
     at::copysign_tensor(self_, &wrapped_scalar_tensor(other)?)
-}
-
-/// `aten::max.other`
-pub fn max_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::maximum(self_, other)
-}
-
-/// `aten::min.other`
-pub fn min_other(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::minimum(self_, other)
 }
 
 macro_rules! bitwise {

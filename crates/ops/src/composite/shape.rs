@@ -296,26 +296,6 @@ pub fn movedim_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tens
     at::movedim_intlist(self_, &[source], &[destination])
 }
 
-/// `aten::moveaxis.intlist`
-pub fn moveaxis_intlist(self_: &Tensor, source: &[i64], destination: &[i64]) -> Result<Tensor> {
-    at::movedim_intlist(self_, source, destination)
-}
-
-/// `aten::moveaxis.int`
-pub fn moveaxis_int(self_: &Tensor, source: i64, destination: i64) -> Result<Tensor> {
-    at::movedim_int(self_, source, destination)
-}
-
-/// `aten::swapaxes`
-pub fn swapaxes(self_: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
-    at::transpose_int(self_, axis0, axis1)
-}
-
-/// `aten::swapdims`
-pub fn swapdims(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
-    at::transpose_int(self_, dim0, dim1)
-}
-
 /// `aten::numpy_T`: all dimensions reversed.
 pub fn numpy_t(self_: &Tensor) -> Result<Tensor> {
     let order: DimVector = (0..self_.dim()).rev().collect();
@@ -420,11 +400,6 @@ pub fn resolve_neg(self_: &Tensor) -> Result<Tensor> {
     } else {
         Ok(self_.clone())
     }
-}
-
-/// `aten::concat`
-pub fn concat(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
-    at::cat(tensors, dim)
 }
 
 /// `aten::stack`

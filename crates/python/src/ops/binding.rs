@@ -15,7 +15,9 @@ use super::call;
 use super::parser::{Args, Call};
 use super::signature::Signature;
 use crate::gen::{bindings, Binding, Namespaces};
-use crate::raw::{borrow, getset, guard, method_noargs, owned, token, Raised, Res, StaticType, TypeBuilder};
+use crate::raw::{
+    borrow, callable, getset, guard, method_noargs, owned, token, Raised, Res, StaticType, TypeBuilder,
+};
 use crate::tensor::TENSOR;
 
 /// A Python name of operators: its binding, seen as a function of one namespace or as a method.
@@ -134,33 +136,6 @@ fn wrong_self(py: Python<'_>, table: &OpTable, first: Option<&Bound<'_, PyAny>>)
     };
     let _ = py;
     pyo3::exceptions::PyTypeError::new_err(text).into()
-}
-
-extern "C" {
-    /// The generic `tp_call` of types with a vectorcall slot.
-    fn PyVectorcall_Call(
-        callable: *mut ffi::PyObject,
-        args: *mut ffi::PyObject,
-        kwargs: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
-    /// Makes a bound method.
-    fn PyMethod_New(function: *mut ffi::PyObject, self_: *mut ffi::PyObject) -> *mut ffi::PyObject;
-}
-
-/// Methods bind like functions.
-unsafe extern "C" fn descr_get(
-    callable: *mut ffi::PyObject,
-    object: *mut ffi::PyObject,
-    _type: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls it with our callable, and an object or null.
-    unsafe {
-        if object.is_null() {
-            ffi::Py_INCREF(callable);
-            return callable;
-        }
-        PyMethod_New(callable, object)
-    }
 }
 
 /// # Safety
@@ -330,7 +305,7 @@ fn make_type(py: Python<'_>, name: &'static std::ffi::CStr, method: bool) -> Res
     let mut builder = TypeBuilder::new::<PyOp>(name)
         .flags(ffi::Py_TPFLAGS_HAVE_VECTORCALL | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION)
         .offset(c"__vectorcalloffset__", std::mem::offset_of!(PyOp, vectorcall))
-        .slot(ffi::Py_tp_call, PyVectorcall_Call as *const ())
+        .slot(ffi::Py_tp_call, callable::PyVectorcall_Call as *const ())
         .slot(ffi::Py_tp_repr, op_repr as *const ())
         .getsets([
             getset(c"__name__", op_name, None),
@@ -343,7 +318,7 @@ fn make_type(py: Python<'_>, name: &'static std::ffi::CStr, method: bool) -> Res
     if method {
         builder = builder
             .flags(ffi::Py_TPFLAGS_METHOD_DESCRIPTOR)
-            .slot(ffi::Py_tp_descr_get, descr_get as *const ());
+            .slot(ffi::Py_tp_descr_get, callable::descr_get as *const ());
     }
     builder.build(py, None)
 }

@@ -15,7 +15,9 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::torch_function::{dispatch, insert_overloaded, modes_active, overrides};
-use crate::raw::{borrow, getset, guard, method_varargs, owned, token, Raised, Res, StaticType, TypeBuilder};
+use crate::raw::{
+    borrow, callable, getset, guard, method_varargs, owned, token, Raised, Res, StaticType, TypeBuilder,
+};
 use crate::tensor;
 
 /// The layout of the objects. They are never freed: functions of modules live as long as the process.
@@ -120,33 +122,6 @@ fn offer(
     }
 }
 
-extern "C" {
-    /// The generic `tp_call` of types with a vectorcall slot.
-    fn PyVectorcall_Call(
-        callable: *mut ffi::PyObject,
-        args: *mut ffi::PyObject,
-        kwargs: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
-    /// Makes a bound method.
-    fn PyMethod_New(function: *mut ffi::PyObject, self_: *mut ffi::PyObject) -> *mut ffi::PyObject;
-}
-
-/// Binds as a function of a class does.
-unsafe extern "C" fn descr_get(
-    callable: *mut ffi::PyObject,
-    object: *mut ffi::PyObject,
-    _type: *mut ffi::PyObject,
-) -> *mut ffi::PyObject {
-    // SAFETY: CPython calls it with one of our objects, and an object or null.
-    unsafe {
-        if object.is_null() {
-            ffi::Py_INCREF(callable);
-            return callable;
-        }
-        PyMethod_New(callable, object)
-    }
-}
-
 /// What the type itself does not have is the function's: its names, its documentation, its signature, its attributes.
 unsafe extern "C" fn getattr(object: *mut ffi::PyObject, name: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with one of our objects and a name.
@@ -234,8 +209,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
                 | ffi::Py_TPFLAGS_METHOD_DESCRIPTOR
                 | ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION,
         )
-        .slot(ffi::Py_tp_call, PyVectorcall_Call as *const ())
-        .slot(ffi::Py_tp_descr_get, descr_get as *const ())
+        .slot(ffi::Py_tp_call, callable::PyVectorcall_Call as *const ())
+        .slot(ffi::Py_tp_descr_get, callable::descr_get as *const ())
         .slot(ffi::Py_tp_getattro, getattr as *const ())
         .slot(ffi::Py_tp_setattro, setattr as *const ())
         .slot(ffi::Py_tp_repr, repr as *const ())

@@ -4,6 +4,7 @@
 //! against CPython's own interface, because their layout, allocation and slots decide what a call costs.
 
 pub(crate) mod arguments;
+pub(crate) mod callable;
 mod guard;
 mod intern;
 pub(crate) mod singleton;

@@ -19,22 +19,6 @@ _VF = torch._C._VariableFunctions
 _overridable = torch._C._overridable
 
 
-def _enum(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
-    """Return the number of a reduction, which the deprecated arguments may name."""
-    if size_average is not None or reduce is not None:
-        return _Reduction.legacy_get_enum(size_average, reduce)
-    return _Reduction.get_enum(reduction)
-
-
-def _warn_of_sizes(input: Tensor, target: Tensor) -> None:
-    if target.size() != input.size():
-        warnings.warn(
-            f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will "
-            "likely lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
-        )
-
-
 def _reduced(loss: Tensor, reduction: str) -> Tensor:
     if reduction == "mean":
         return loss.mean()
@@ -51,8 +35,8 @@ def smooth_l1_loss(
     beta: float = 1.0,
 ) -> Tensor:
     """Return a loss that is quadratic below ``beta`` and linear above; see :class:`~ptr.nn.SmoothL1Loss`."""
-    _warn_of_sizes(input, target)
-    number = _enum(size_average, reduce, reduction)
+    _Reduction.warn_of_sizes(input, target)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     input, target = torch.broadcast_tensors(input, target)
     if beta == 0.0:
         return _nn.l1_loss(input, target, number)
@@ -64,20 +48,10 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
 ) -> Tensor:
     """Return a loss that is quadratic below ``delta`` and linear above; see :class:`~ptr.nn.HuberLoss`."""
-    _warn_of_sizes(input, target)
-    input, target = torch.broadcast_tensors(input, target)
-    if weight is None:
-        return _nn.huber_loss(input, target, _Reduction.get_enum(reduction), delta)
-    if weight.size() != input.size():
-        raise ValueError("Weights and input must have the same size.")
-    weighted = _nn.huber_loss(input, target, _Reduction.get_enum("none"), delta) * weight
-    if reduction == "none":
-        return weighted
-    if reduction == "sum":
-        return weighted.sum()
-    if reduction == "mean":
-        return weighted.sum() / weight.sum()
-    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+    _Reduction.warn_of_sizes(input, target)
+    return _Reduction.elementwise(
+        lambda input, target, number: _nn.huber_loss(input, target, number, delta), input, target, reduction, weight
+    )
 
 
 @_overridable
@@ -123,7 +97,7 @@ def binary_cross_entropy(
     Raises:
         ValueError: input and target have different sizes.
     """
-    number = _enum(size_average, reduce, reduction)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(
             f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is "
@@ -150,7 +124,7 @@ def binary_cross_entropy_with_logits(
     Raises:
         ValueError: input and target have different sizes.
     """
-    number = _enum(size_average, reduce, reduction)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     if target.size() != input.size():
         raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
     return _VF.binary_cross_entropy_with_logits(input, target, weight, pos_weight, number)
@@ -172,8 +146,7 @@ def poisson_nll_loss(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
+    reduction = _Reduction.string_of(size_average, reduce, reduction)
     if reduction not in ("none", "mean", "sum"):
         raise ValueError(reduction + " is not a valid value for reduction")
     return _VF.poisson_nll_loss(input, target, log_input, full, eps, _Reduction.get_enum(reduction))
@@ -225,7 +198,7 @@ def margin_ranking_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return how far pairs are from the order that ``target`` asks for; see :class:`~ptr.nn.MarginRankingLoss`."""
-    number = _enum(size_average, reduce, reduction)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     if input1.dim() != input2.dim() or input1.dim() != target.dim():
         raise RuntimeError(
             f"margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
@@ -245,7 +218,7 @@ def hinge_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return a loss of distances between what is alike or not; see :class:`~ptr.nn.HingeEmbeddingLoss`."""
-    return _VF.hinge_embedding_loss(input, target, margin, _enum(size_average, reduce, reduction))
+    return _VF.hinge_embedding_loss(input, target, margin, _Reduction.enum_of(size_average, reduce, reduction))
 
 
 @_overridable
@@ -257,7 +230,7 @@ def multilabel_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return the margins between several target classes and the others; see :class:`~ptr.nn.MultiLabelMarginLoss`."""
-    return _nn.multilabel_margin_loss(input, target, _enum(size_average, reduce, reduction))
+    return _nn.multilabel_margin_loss(input, target, _Reduction.enum_of(size_average, reduce, reduction))
 
 
 @_overridable
@@ -269,7 +242,7 @@ def soft_margin_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return the logistic loss of targets 1 and -1; see :class:`~ptr.nn.SoftMarginLoss`."""
-    return _nn.soft_margin_loss(input, target, _enum(size_average, reduce, reduction))
+    return _nn.soft_margin_loss(input, target, _Reduction.enum_of(size_average, reduce, reduction))
 
 
 @_overridable
@@ -286,10 +259,8 @@ def multilabel_soft_margin_loss(
     Raises:
         ValueError: ``reduction`` is unknown.
     """
-    if size_average is not None or reduce is not None:
-        reduction = _Reduction.legacy_get_string(size_average, reduce)
-    none = _Reduction.get_enum("none")
-    loss = _VF.binary_cross_entropy_with_logits(input, target.to(input.dtype), None, None, none)
+    reduction = _Reduction.string_of(size_average, reduce, reduction)
+    loss = -(target * _nn.log_sigmoid(input) + (1 - target) * _nn.log_sigmoid(-input))
     if weight is not None:
         loss = loss * weight
     loss = loss.sum(dim=input.dim() - 1) / input.size(input.dim() - 1)
@@ -309,7 +280,9 @@ def cosine_embedding_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """Return a loss of the angle between what is alike or not; see :class:`~ptr.nn.CosineEmbeddingLoss`."""
-    return _VF.cosine_embedding_loss(input1, input2, target, margin, _enum(size_average, reduce, reduction))
+    return _VF.cosine_embedding_loss(
+        input1, input2, target, margin, _Reduction.enum_of(size_average, reduce, reduction)
+    )
 
 
 @_overridable
@@ -328,7 +301,7 @@ def multi_margin_loss(
     Raises:
         ValueError: ``p`` is not 1 or 2, or ``weight`` is not one-dimensional.
     """
-    number = _enum(size_average, reduce, reduction)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
@@ -354,7 +327,7 @@ def triplet_margin_loss(
     Raises:
         ValueError: ``margin`` is not positive.
     """
-    number = _enum(size_average, reduce, reduction)
+    number = _Reduction.enum_of(size_average, reduce, reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     return _VF.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, number)

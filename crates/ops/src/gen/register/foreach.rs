@@ -7,7 +7,6 @@ use c10::{DispatchKey, Error, MemoryFormat, Result, Scalar, Tensor};
 use iter::DispatchStub;
 
 use crate::at;
-use crate::composite;
 use crate::gen::handles;
 use crate::lists;
 use crate::operands;
@@ -2384,13 +2383,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            composite::foreach::_fused_sgd__tensor_lr(
+            crate::at::_fused_sgd_(
                 self_,
                 grads,
                 momentum_buffer_list,
                 weight_decay,
                 momentum,
-                lr,
+                crate::at::item(lr)?.to_f64()?,
                 dampening,
                 nesterov,
                 maximize,
@@ -2477,14 +2476,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            composite::foreach::_fused_adam__tensor_lr(
+            crate::at::_fused_adam_(
                 self_,
                 grads,
                 exp_avgs,
                 exp_avg_sqs,
                 max_exp_avg_sqs,
                 state_steps,
-                lr,
+                crate::at::item(lr)?.to_f64()?,
                 beta1,
                 beta2,
                 weight_decay,
@@ -2573,14 +2572,14 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            composite::foreach::_fused_adamw__tensor_lr(
+            crate::at::_fused_adamw_(
                 self_,
                 grads,
                 exp_avgs,
                 exp_avg_sqs,
                 max_exp_avg_sqs,
                 state_steps,
-                lr,
+                crate::at::item(lr)?.to_f64()?,
                 beta1,
                 beta2,
                 weight_decay,
@@ -2655,12 +2654,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             grad_scale,
             found_inf,
         )| {
-            composite::foreach::_fused_adagrad__tensor_lr(
+            crate::at::_fused_adagrad_(
                 self_,
                 grads,
                 state_sums,
                 state_steps,
-                lr,
+                crate::at::item(lr)?.to_f64()?,
                 lr_decay,
                 weight_decay,
                 eps,

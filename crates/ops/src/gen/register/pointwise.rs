@@ -2202,14 +2202,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement_transparent("absolute", &handles::ABSOLUTE, IMPLICIT, |_, (self_,)| {
-        composite::pointwise::absolute(self_)
+        crate::at::abs(self_)
     })?;
     registrar.implement_transparent("absolute_", &handles::ABSOLUTE_, IMPLICIT, |_, (self_,)| {
-        structured::write_inplace(
-            "absolute_",
-            self_,
-            &composite::pointwise::absolute(&structured::unmodified(self_, &[Some(self_)])?)?,
-        )
+        crate::at::abs_(self_)
     })?;
     registrar.implement("absolute.out", &handles::ABSOLUTE_OUT, EXPLICIT, |_, (self_, out)| {
         crate::at::abs_out(self_, out)
@@ -2245,14 +2241,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement_transparent("negative", &handles::NEGATIVE, IMPLICIT, |_, (self_,)| {
-        composite::pointwise::negative(self_)
+        crate::at::neg(self_)
     })?;
     registrar.implement_transparent("negative_", &handles::NEGATIVE_, IMPLICIT, |_, (self_,)| {
-        structured::write_inplace(
-            "negative_",
-            self_,
-            &composite::pointwise::negative(&structured::unmodified(self_, &[Some(self_)])?)?,
-        )
+        crate::at::neg_(self_)
     })?;
     registrar.implement("negative.out", &handles::NEGATIVE_OUT, EXPLICIT, |_, (self_, out)| {
         crate::at::neg_out(self_, out)
@@ -3647,23 +3639,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "subtract.Tensor",
         &handles::SUBTRACT_TENSOR,
         IMPLICIT,
-        |_, (self_, other, alpha)| composite::pointwise::subtract_tensor(self_, other, alpha),
+        |_, (self_, other, alpha)| crate::at::sub_tensor(self_, other, alpha),
     )?;
     registrar.implement_transparent(
         "subtract_.Tensor",
         &handles::SUBTRACT__TENSOR,
         IMPLICIT,
-        |_, (self_, other, alpha)| {
-            structured::write_inplace(
-                "subtract_",
-                self_,
-                &composite::pointwise::subtract_tensor(
-                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
-                    other,
-                    alpha,
-                )?,
-            )
-        },
+        |_, (self_, other, alpha)| crate::at::sub__tensor(self_, other, alpha),
     )?;
     registrar.implement(
         "subtract.out",
@@ -3711,22 +3693,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "multiply.Tensor",
         &handles::MULTIPLY_TENSOR,
         IMPLICIT,
-        |_, (self_, other)| composite::pointwise::multiply_tensor(self_, other),
+        |_, (self_, other)| crate::at::mul_tensor(self_, other),
     )?;
     registrar.implement_transparent(
         "multiply_.Tensor",
         &handles::MULTIPLY__TENSOR,
         IMPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "multiply_",
-                self_,
-                &composite::pointwise::multiply_tensor(
-                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
-                    other,
-                )?,
-            )
-        },
+        |_, (self_, other)| crate::at::mul__tensor(self_, other),
     )?;
     registrar.implement("multiply.out", &handles::MULTIPLY_OUT, EXPLICIT, |_, (self_, other, out)| {
         crate::at::mul_out(self_, other, out)
@@ -3819,22 +3792,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "true_divide.Tensor",
         &handles::TRUE_DIVIDE_TENSOR,
         IMPLICIT,
-        |_, (self_, other)| composite::pointwise::true_divide_tensor(self_, other),
+        |_, (self_, other)| crate::at::div_tensor(self_, other),
     )?;
     registrar.implement_transparent(
         "true_divide_.Tensor",
         &handles::TRUE_DIVIDE__TENSOR,
         IMPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "true_divide_",
-                self_,
-                &composite::pointwise::true_divide_tensor(
-                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
-                    other,
-                )?,
-            )
-        },
+        |_, (self_, other)| crate::at::div__tensor(self_, other),
     )?;
     registrar.implement(
         "true_divide.out",
@@ -3846,22 +3810,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "divide.Tensor",
         &handles::DIVIDE_TENSOR,
         IMPLICIT,
-        |_, (self_, other)| composite::pointwise::divide_tensor(self_, other),
+        |_, (self_, other)| crate::at::div_tensor(self_, other),
     )?;
     registrar.implement_transparent(
         "divide_.Tensor",
         &handles::DIVIDE__TENSOR,
         IMPLICIT,
-        |_, (self_, other)| {
-            structured::write_inplace(
-                "divide_",
-                self_,
-                &composite::pointwise::divide_tensor(
-                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
-                    other,
-                )?,
-            )
-        },
+        |_, (self_, other)| crate::at::div__tensor(self_, other),
     )?;
     registrar.implement("divide.out", &handles::DIVIDE_OUT, EXPLICIT, |_, (self_, other, out)| {
         crate::at::div_out(self_, other, out)
@@ -3870,25 +3825,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "divide.Tensor_mode",
         &handles::DIVIDE_TENSOR_MODE,
         IMPLICIT,
-        |_, (self_, other, rounding_mode)| {
-            composite::pointwise::divide_tensor_mode(self_, other, rounding_mode)
-        },
+        |_, (self_, other, rounding_mode)| crate::at::div_tensor_mode(self_, other, rounding_mode),
     )?;
     registrar.implement_transparent(
         "divide_.Tensor_mode",
         &handles::DIVIDE__TENSOR_MODE,
         IMPLICIT,
-        |_, (self_, other, rounding_mode)| {
-            structured::write_inplace(
-                "divide_",
-                self_,
-                &composite::pointwise::divide_tensor_mode(
-                    &structured::unmodified(self_, &[Some(self_), Some(other)])?,
-                    other,
-                    rounding_mode,
-                )?,
-            )
-        },
+        |_, (self_, other, rounding_mode)| crate::at::div__tensor_mode(self_, other, rounding_mode),
     )?;
     registrar.implement(
         "divide.out_mode",
@@ -4161,13 +4104,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement_transparent("max.other", &handles::MAX_OTHER, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::max_other(self_, other)
+        crate::at::maximum(self_, other)
     })?;
     registrar.implement("max.out", &handles::MAX_OUT, EXPLICIT, |_, (self_, other, out)| {
         crate::at::maximum_out(self_, other, out)
     })?;
     registrar.implement_transparent("min.other", &handles::MIN_OTHER, IMPLICIT, |_, (self_, other)| {
-        composite::pointwise::min_other(self_, other)
+        crate::at::minimum(self_, other)
     })?;
     registrar.implement("min.out", &handles::MIN_OUT, EXPLICIT, |_, (self_, other, out)| {
         crate::at::minimum_out(self_, other, out)

@@ -301,22 +301,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "moveaxis.intlist",
         &handles::MOVEAXIS_INTLIST,
         IMPLICIT,
-        |_, (self_, source, destination)| composite::shape::moveaxis_intlist(self_, source, destination),
+        |_, (self_, source, destination)| crate::at::movedim_intlist(self_, source, destination),
     )?;
     registrar.implement_transparent(
         "moveaxis.int",
         &handles::MOVEAXIS_INT,
         IMPLICIT,
-        |_, (self_, source, destination)| composite::shape::moveaxis_int(self_, source, destination),
+        |_, (self_, source, destination)| crate::at::movedim_int(self_, source, destination),
     )?;
     registrar.implement_transparent(
         "swapaxes",
         &handles::SWAPAXES,
         IMPLICIT,
-        |_, (self_, axis0, axis1)| composite::shape::swapaxes(self_, axis0, axis1),
+        |_, (self_, axis0, axis1)| crate::at::transpose_int(self_, axis0, axis1),
     )?;
     registrar.implement_transparent("swapdims", &handles::SWAPDIMS, IMPLICIT, |_, (self_, dim0, dim1)| {
-        composite::shape::swapdims(self_, dim0, dim1)
+        crate::at::transpose_int(self_, dim0, dim1)
     })?;
     registrar.implement_transparent("numpy_T", &handles::NUMPY_T, IMPLICIT, |_, (self_,)| {
         composite::shape::numpy_t(self_)
@@ -406,7 +406,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         },
     )?;
     registrar.implement_transparent("concat", &handles::CONCAT, IMPLICIT, |_, (tensors, dim)| {
-        composite::shape::concat(tensors, dim)
+        crate::at::cat(tensors, dim)
     })?;
     registrar.implement("concat.out", &handles::CONCAT_OUT, EXPLICIT, |_, (tensors, dim, out)| {
         crate::at::cat_out(tensors, dim, out)

@@ -1,0 +1,1 @@
+"""What :mod:`ptr.serialization` is made of."""
