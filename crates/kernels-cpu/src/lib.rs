@@ -25,6 +25,7 @@ mod pool;
 mod random;
 mod reduce;
 mod registration;
+mod scan;
 mod shape;
 mod sort;
 #[cfg(test)]
@@ -54,6 +55,7 @@ pub fn init() -> c10::Result<()> {
         pool::register();
         random::register();
         reduce::register();
+        scan::register();
         shape::register();
         sort::register();
         fork::register().map_err(|error| error.to_string())

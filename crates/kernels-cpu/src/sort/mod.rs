@@ -3,11 +3,13 @@
 mod key;
 mod radix;
 mod row;
+mod select;
 mod sort_kernel;
 #[cfg(test)]
 mod tests;
 
 /// Registers the family.
 pub(crate) fn register() {
+    select::register();
     sort_kernel::register();
 }

@@ -14,5 +14,6 @@ pub mod pool;
 pub mod presets;
 pub mod random;
 pub mod reduce;
+pub mod scan;
 pub mod shape;
 pub mod sort;

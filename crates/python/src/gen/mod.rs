@@ -12,6 +12,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod shape;
 mod sort;
 
@@ -27,6 +28,7 @@ static TABLES: &[&[Binding]] = &[
     pool::BINDINGS,
     random::BINDINGS,
     reduce::BINDINGS,
+    scan::BINDINGS,
     shape::BINDINGS,
     sort::BINDINGS,
 ];
