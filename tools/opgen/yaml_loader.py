@@ -135,7 +135,7 @@ def load_family(path: Path, tags: Iterable[str]) -> list[Operator]:
 
 
 def copying_form(operator: Operator) -> Operator | None:
-    """The operator that a view's entry names as its `copy`: the same result in memory of its own, with the same derivative."""
+    """The operator that a view's entry names as its `copy`: the result in memory of its own, derived alike."""
     if operator.view is None or operator.view.copy is None:
         return None
     name, _, overload = operator.view.copy.partition(".")
