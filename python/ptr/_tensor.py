@@ -364,6 +364,30 @@ def split(self: Any, split_size: Any, dim: int = 0) -> Any:
 
 
 @_method
+def unique(
+    self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the different elements. See :func:`ptr.unique`."""
+    if _has_torch_function_unary(self):
+        return _handle(Tensor.unique, (self,), sorted, return_inverse, return_counts, dim)
+    from ptr import functional
+
+    return functional.unique(self, sorted, return_inverse, return_counts, dim)
+
+
+@_method
+def unique_consecutive(
+    self: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the first of each run of equal elements. See :func:`ptr.unique_consecutive`."""
+    if _has_torch_function_unary(self):
+        return _handle(Tensor.unique_consecutive, (self,), return_inverse, return_counts, dim)
+    from ptr import functional
+
+    return functional.unique_consecutive(self, return_inverse, return_counts, dim)
+
+
+@_method
 def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     """Return a norm; see :func:`torch.norm`."""
     from ptr.functional import norm

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 
 from ptr import _C
 
@@ -19,10 +18,15 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_tensors",
     "cartesian_prod",
+    "chain_matmul",
+    "einsum",
     "meshgrid",
     "nonzero",
     "norm",
     "split",
+    "tensordot",
+    "unique",
+    "unique_consecutive",
 ]
 
 _functions = _C._VariableFunctions
@@ -318,93 +322,154 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out
         >>> torch.norm(torch.tensor([3.0, 4.0]))
         tensor(5.)
     """
-    if isinstance(p, str) and (p != "fro" or (dim is not None and not isinstance(dim, int) and len(dim) > 2)):
-        _refuse_matrix_norm(input, p, dim)
-    order = _order_of_norm(p)
-    result = _vector_norm(input, order, dim, keepdim, dtype)
-    if out is not None:
-        if out.dtype != result.dtype:
-            raise RuntimeError(f"norm(): Expected out tensor to have dtype {result.dtype}, but got {out.dtype} instead")
-        return _functions.add(result, 0, out=out)
-    return result
-
-
-def _order_of_norm(p: Any) -> float:
-    if p is None or (isinstance(p, str) and p == "fro"):
-        return 2.0
-    if isinstance(p, complex):
-        raise RuntimeError("linalg.vector_norm: Expected a non-complex scalar as the order of norm.")
-    if isinstance(p, _C.Tensor) and p.dim() != 0:
+    given = {"dtype": dtype} if out is None else {"dtype": dtype, "out": out}
+    if isinstance(dim, int):
+        dim = [dim]
+    if isinstance(p, str):
+        if p == "fro" and (dim is None or len(dim) <= 2):
+            return _C._linalg.linalg_vector_norm(input, 2, dim, keepdim, **given)
+        dims = list(range(input.dim())) if dim is None else list(dim)
+        return _C._linalg.linalg_matrix_norm(input, p, dims, keepdim, **given)
+    if isinstance(p, Tensor) and p.dim() != 0:
         raise TypeError("norm(): argument 'p' must be Number, not Tensor")
-    return float(p)
+    return _C._linalg.linalg_vector_norm(input, 2.0 if p is None else p, dim, keepdim, **given)
 
 
-def _refuse_matrix_norm(input: Any, p: str, dim: Any) -> None:
-    """Raise the error for a norm of matrices, of which only the Frobenius norm is a norm of vectors."""
-    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
-    if len(dims) != 2:
-        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dims))}")
-    if p != "nuc":
-        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    raise NotImplementedError("norm(): p='nuc' needs a singular value decomposition, which is not available yet")
+def einsum(*args: Any) -> Any:
+    """Sum products of the operands' elements, as an equation in Einstein's notation says.
 
+    Args:
+        args: the equation and the operands, or each operand followed by a list of its subscripts as numbers, and at the
+            end, if wanted, the list of the result's.
 
-def _type_name(dtype: Any) -> str:
-    """``"Float"`` for ``float32``."""
-    return _functions.empty(0, dtype=dtype).type().rsplit(".", 1)[-1].removesuffix("Tensor")
+    Example::
 
-
-def _check_vector_norm(x: Any, order: float, dim: Any, dtype: Any) -> None:
-    name = "linalg.vector_norm"
-    if not (x.is_floating_point() or x.is_complex()):
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {_type_name(x.dtype)}")
-    if dtype is not None:
-        if not (dtype.is_floating_point or dtype.is_complex):
-            raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {_type_name(dtype)}")
-        if dtype.is_complex != x.is_complex():
-            kind = "complex for complex" if x.is_complex() else "real for real"
-            raise RuntimeError(f"{name}: dtype should be {kind} inputs, but got {_type_name(dtype)}")
-    if order < 0 or order == math.inf:
-        # The smallest or largest of no elements.
-        for d in [] if dim is None else [dim] if isinstance(dim, int) else dim:
-            if x.size(d) == 0:
-                raise RuntimeError(
-                    f"{name} cannot compute the {order:g} norm on the dimension {d}because this dimension is empty and "
-                    "the operation does not have an identity"
-                )
-        if dim in (None, (), []) and x.numel() == 0:
-            raise RuntimeError(
-                f"{name} cannot compute the {order:g} norm on an empty tensor because the operation does not have an "
-                "identity"
-            )
-
-
-def _vector_norm(x: Any, order: float, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    """The norm, whose gradient is zero where elements or the norm itself are."""
-    _check_vector_norm(x, order, dim, dtype)
-    dims = () if dim is None else dim
-    magnitude = (x if dtype is None else x.to(dtype)).abs()
-    result_dtype = magnitude.dtype
-    if result_dtype in (_C.float16, _C.bfloat16):
-        # Sums of powers leave the range of these long before the norm does.
-        magnitude = magnitude.to(_C.float32)
-    if order == math.inf:
-        result = magnitude.amax(dims, keepdim)
-    elif order == -math.inf:
-        result = magnitude.amin(dims, keepdim)
-    elif order == 0:
-        result = magnitude.masked_fill(magnitude != 0, 1).sum(dims, keepdim)
-    elif order == 1:
-        result = magnitude.sum(dims, keepdim)
+        >>> torch.einsum("ij,jk->ik", torch.ones(2, 3), torch.ones(3, 2))
+        tensor([[3., 3.],
+                [3., 3.]])
+    """
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    if isinstance(args[0], Tensor):
+        operands: Any = args[::2] if len(args) % 2 == 0 else args[:-1:2]
+        equation = ",".join(_subscripts(numbers) for numbers in args[1::2])
+        if len(args) % 2 == 1:
+            equation += "->" + _subscripts(args[-1])
     else:
-        powers = magnitude.square() if order == 2 else _power(magnitude, order)
-        result = _power(powers.sum(dims, keepdim), 1.0 / order)
-    return result.to(result_dtype)
+        equation, operands = args[0], args[1:]
+        if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+            operands = operands[0]
+    if _has_torch_function(operands):
+        return _C._handle_torch_function(einsum, operands, (equation, *operands), {})
+    return _functions.einsum(equation, list(operands))
 
 
-def _power(x: Any, exponent: float) -> Any:
-    """A power of what is not negative, with the derivative zero at zero."""
-    zero = x == 0
-    positive = x.masked_fill(zero, 1)
-    powers = positive.sqrt() if exponent == 0.5 else positive.pow(exponent)
-    return powers.masked_fill(zero, 0 if exponent > 0 else math.inf)
+def _subscripts(numbers: Any) -> str:
+    """Letters for the numbers of a subscripts list."""
+    letters = []
+    for number in numbers:
+        if number is Ellipsis:
+            letters.append("...")
+        elif isinstance(number, int) and 0 <= number < 26:
+            letters.append(chr(ord("A") + number))
+        elif isinstance(number, int) and 26 <= number < 52:
+            letters.append(chr(ord("a") + number - 26))
+        else:
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+    return "".join(letters)
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    """Contract dimensions of ``a`` with dimensions of ``b``.
+
+    Args:
+        a: the left operand.
+        b: the right operand.
+        dims: how many of the last dimensions of ``a`` are contracted with the first of ``b``, or two lists that name
+            the dimensions, or a tensor of two rows that does.
+        out: where to put the result.
+    """
+    if _has_torch_function((a, b)):
+        return _C._handle_torch_function(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
+    if not isinstance(dims, (tuple, list, Tensor, int)):
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "
+            f"but got dims={dims}"
+        )
+    if isinstance(dims, (tuple, list)):
+        if len(dims) != 2:
+            raise RuntimeError(f"tensordot expects two lists of dimensions, but got dims={dims}")
+        dims_a, dims_b = (list(d) if isinstance(d, (tuple, list)) else [d] for d in dims)
+    elif isinstance(dims, Tensor) and dims.numel() > 1:
+        dims_a, dims_b = dims[0].tolist(), dims[1].tolist()
+    else:
+        count = int(dims)
+        if count < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if count > min(a.dim(), b.dim()):
+            raise RuntimeError(
+                f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}, ndim_a={a.dim()}, ndim_b={b.dim()}"
+            )
+        dims_a, dims_b = list(range(-count, 0)), list(range(count))
+    if out is None:
+        return _functions.tensordot(a, b, dims_a, dims_b)
+    return _functions.tensordot(a, b, dims_a, dims_b, out=out)
+
+
+def _asked(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    """The results that were asked for: one, or a tuple."""
+    results = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return results if len(results) > 1 else values
+
+
+@_C._overridable
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the different elements, or the different slices along a dimension.
+
+    Args:
+        input: any tensor.
+        sorted: whether the result is sorted. It always is.
+        return_inverse: whether to return also where in the result each element is.
+        return_counts: whether to return also how often each occurs.
+        dim: the dimension of the slices. Default: elements.
+    """
+    if dim is not None:
+        found = _functions.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    else:
+        found = _functions._unique2(input, sorted, return_inverse, return_counts)
+    return _asked(*found, return_inverse, return_counts)
+
+
+@_C._overridable
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the first of each run of equal elements, or of equal slices along a dimension.
+
+    Args:
+        input: any tensor.
+        return_inverse: whether to return also the number of each element's run.
+        return_counts: whether to return also the lengths of the runs.
+        dim: the dimension of the slices. Default: elements.
+    """
+    found = _functions.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _asked(*found, return_inverse, return_counts)
+
+
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    """Return the product of matrices, multiplied in the cheapest order.
+
+    Args:
+        matrices: two-dimensional tensors.
+        out: where to put the result.
+    """
+    if _has_torch_function(matrices):
+        return _C._handle_torch_function(chain_matmul, matrices, matrices, {"out": out})
+    if out is None:
+        return _functions.chain_matmul(list(matrices))
+    return _functions.chain_matmul(list(matrices), out=out)

@@ -84,6 +84,9 @@ def node_names(operators: list[Operator]) -> dict[str, str]:
     for operator in operators:
         if operator.derivative is None or not (operator.derivative.formulas or forgets_inplace(operator)):
             continue
+        if operator.copy_of is not None:
+            names[operator.schema.full_name] = f"{names[operator.copy_of]}_copy"
+            continue
         base = camel_case(operator.base_name.removesuffix("_forward")) + "Backward"
         number = counts.get(base, 0)
         counts[base] = number + 1

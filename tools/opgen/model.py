@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .dispatch_keys import KeySort, dispatch_keys
@@ -84,6 +84,10 @@ class Type:
     def mutable(self, letter: str) -> Type:
         """This type as an argument that the operator writes to."""
         return Type(self.base, Alias((letter,), True, (letter,)), self.is_list, self.list_size)
+
+    def plain(self) -> Type:
+        """This type without its alias annotation."""
+        return replace(self, alias=None)
 
 
 @dataclass(frozen=True)
@@ -232,6 +236,7 @@ class ViewRule:
     inverse: str | None = None
     differentiable: bool = True
     replay: bool = False
+    copy_through: str | None = None  # what the copying form calls if it takes more than the view does
 
 
 NON_DIFFERENTIABLE = "non_differentiable"
@@ -282,6 +287,8 @@ class Operator:
     dispatch: Mapping[str, str] = field(default_factory=dict)  # what is stated for single dispatch keys
     kernel_args: tuple[str, ...] = ()
     impl: str | None = None
+    copies: str | None = None  # of the copying form of a view: the function whose result is copied
+    copy_of: str | None = None  # and the view
     inplace_impl: str | None = None
     out_impl: str | None = None  # a function of the family, or another operator's as `at::abs_out`
     exact_out: bool = False  # `out_dtype: exact`

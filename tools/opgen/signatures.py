@@ -105,7 +105,7 @@ def _visible(function: Function) -> tuple[bool, bool]:
     """Whether it is bound as a function and as a method."""
     variants = function.operator.variants
     if function.variant is Variant.OUT:
-        # PyTorch's Python functions take no list of outputs.
+        # Python functions take no list of outputs.
         return not any(a.type.is_list for a in function.schema.out_arguments), False
     if function.variant is Variant.INPLACE and not function.declared:
         return "function_inplace" in variants, "inplace" in variants

@@ -116,6 +116,7 @@ def load_operators(directory: Path) -> list[Operator]:
     for path in sorted(directory.glob("*.yaml")):
         if path.stem != "tags":
             operators.extend(load_family(path, tags))
+    operators.extend([copy for operator in operators if (copy := copying_form(operator))])
     check_unique(operators)
     return foreach.bind(operators)
 
@@ -208,6 +209,39 @@ def _with_number(operator: Operator, overload: str, node: _Node) -> Operator:
     is_first = argument is operator.schema.arguments[0]
     return _same(
         operator, node.location, schema, operator.variants & {"function", "out"} if is_first else operator.variants
+    )
+
+
+def copying_form(operator: Operator) -> Operator | None:
+    """The operator that a view's entry names as its `copy`: the result in memory of its own, derived alike."""
+    if operator.view is None or operator.view.copy is None:
+        return None
+    name, _, overload = operator.view.copy.partition(".")
+    schema = replace(
+        operator.schema,
+        name=name,
+        overload=overload,
+        arguments=tuple(replace(a, type=a.type.plain()) for a in operator.schema.arguments),
+        returns=tuple(replace(r, type=r.type.plain()) for r in operator.schema.returns),
+    )
+    view = next(functions_of(operator))
+    fills_list = schema.returns[0].type.is_list
+    return replace(
+        operator,
+        schema=schema,
+        variants=frozenset({"function", "out"}),
+        kind=Kind.EXPLICIT,
+        copies=view.rust_name if operator.view.copy_through is None else operator.view.copy_through,
+        copy_of=operator.schema.full_name,
+        view=None,
+        impl=None,
+        dispatch={},
+        out_name=f"{name}.{overload}_out" if overload and not fills_list else None,
+        node=None,
+        tags=("view_copy",),
+        out_tags=() if fills_list else ("generated", "view_copy"),
+        python=True,
+        manual_method=False,
     )
 
 
@@ -443,13 +477,15 @@ class _Entry:
             return ViewRule()
         parts = node.mapping()
         for key, value in parts.items():
-            if key not in ("copy", "inverse", "differentiable", "replay"):
-                raise value.fail(f"unknown key `{key}` in `view`; known are copy, inverse, differentiable, replay")
+            if key not in ("copy", "copy_through", "inverse", "differentiable", "replay"):
+                known = "copy, copy_through, inverse, differentiable, replay"
+                raise value.fail(f"unknown key `{key}` in `view`; known are {known}")
         return ViewRule(
             parts["copy"].text() if "copy" in parts else None,
             parts["inverse"].text() if "inverse" in parts else None,
             parts["differentiable"].boolean() if "differentiable" in parts else True,
             parts["replay"].boolean() if "replay" in parts else False,
+            parts["copy_through"].text() if "copy_through" in parts else None,
         )
 
     def derivative(self, kind: Kind) -> Derivative | None:

@@ -25,6 +25,7 @@ mod pool;
 mod random;
 mod reduce;
 mod registration;
+mod scan;
 mod shape;
 mod sort;
 mod special;
@@ -55,6 +56,7 @@ pub fn init() -> c10::Result<()> {
         pool::register();
         random::register();
         reduce::register();
+        scan::register();
         shape::register();
         sort::register();
         special::register();

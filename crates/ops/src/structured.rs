@@ -2,7 +2,7 @@
 
 use c10::{
     can_cast, check, highest_priority_backend_type_id, Device, DispatchKey, DispatchKeySet, Error, ErrorKind,
-    GradMode, Layout, Result, ScalarType, Tensor, TensorOptions,
+    GradMode, Layout, MemoryFormat, Result, ScalarType, Tensor, TensorOptions,
 };
 use iter::StructuredOutputs;
 
@@ -87,6 +87,16 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
     iter::resize_output(out, &result.sym_sizes())?;
     at::copy_(out, result, false)?;
     Ok(out.clone())
+}
+
+/// What a view's copying form returns: the view in memory of its own.
+pub fn copied(view: &Tensor) -> Result<Tensor> {
+    at::clone(view, Some(MemoryFormat::Contiguous))
+}
+
+/// [`copied`] for each tensor of a list.
+pub fn copied_list(views: &[Tensor]) -> Result<Vec<Tensor>> {
+    views.iter().map(copied).collect()
 }
 
 /// [`write_out`] where `out` must have the result's dtype.

@@ -493,6 +493,8 @@ def _composite(function: Function) -> str:
         path = foreach.function_name(next(iter(functions_of(operator))))
     if function.variant.value in operator.each:
         return _register(function, keys, _forward(function, foreach.function_name(function)))
+    if operator.copies is not None:
+        return _register(function, keys, _copy_closure(function, operator.copies))
     if function.declared:
         return _register(function, keys, _forward(function, path))
     if function.variant is Variant.INPLACE and operator.inplace_impl:
@@ -507,6 +509,17 @@ def _composite(function: Function) -> str:
     call = f"{path}({', '.join(inputs)})?"
     body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
+
+
+def _copy_closure(function: Function, view: str) -> str:
+    """The copying form of a view, or what copies it to given outputs."""
+    call = f"crate::at::{view}({', '.join(_base_inputs(function))})?"
+    if function.variant is Variant.OUT:
+        body = _guarded(function, _write_result(function, call, exact=True))
+    else:
+        copy = "copied_list" if function.schema.returns[0].type.is_list else "copied"
+        body = f"structured::{copy}(&{call})"
+    return f"|_, {_pattern(function)}| {body}"
 
 
 def _out_impl_closure(function: Function, name: str) -> str:

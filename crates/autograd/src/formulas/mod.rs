@@ -9,11 +9,13 @@ mod factory;
 mod index;
 mod linalg;
 mod loss;
+mod moments;
 mod norm;
 mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod shape;
 mod special;
 
@@ -24,11 +26,13 @@ pub use factory::*;
 pub use index::*;
 pub use linalg::*;
 pub use loss::*;
+pub use moments::*;
 pub use norm::*;
 pub use pointwise::*;
 pub use pool::*;
 pub use random::*;
 pub use reduce::*;
+pub use scan::*;
 pub use shape::*;
 pub use special::*;
 

@@ -9,7 +9,7 @@ const ZERO: Scalar = Scalar::Int(0);
 const ONE: Scalar = Scalar::Int(1);
 
 /// Puts reduced dimensions back as ones, if the reduction dropped them. No dimensions stand for all.
-fn restore_reduced_dims(tensor: &Tensor, dims: &[i64], keepdim: bool, ndim: i64) -> Result<Tensor> {
+pub fn restore_reduced_dims(tensor: &Tensor, dims: &[i64], keepdim: bool, ndim: i64) -> Result<Tensor> {
     if keepdim || ndim == 0 || tensor.dim() == ndim {
         return Ok(tensor.clone());
     }

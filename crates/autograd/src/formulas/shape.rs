@@ -270,3 +270,73 @@ pub fn as_strided_backward(
     }
     at::as_strided(&storage, input_sizes, input_strides, Some(&input_offset))
 }
+
+/// Zeros of given sizes, as gradients are made.
+pub fn zeros_of(grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
+    at::new_zeros(grad, sizes, None, None, None, None)
+}
+
+/// `repeat`: the copies add up.
+pub fn repeat_backward(grad: &Tensor, repeats: &[SymInt], sizes: &[SymInt]) -> Result<Tensor> {
+    for repeat in repeats {
+        if repeat.is_zero()? {
+            return zeros_of(grad, sizes);
+        }
+    }
+    let added = repeats.len() - sizes.len();
+    let mut apart = SymDimVector::new();
+    let mut summed = Vec::with_capacity(repeats.len());
+    for (dim, repeat) in repeats.iter().enumerate() {
+        summed.push(apart.len() as i64);
+        apart.push(repeat.clone());
+        if dim >= added {
+            apart.push(sizes[dim - added].clone());
+        }
+    }
+    if summed.is_empty() {
+        return Ok(grad.clone());
+    }
+    at::sum_dim_intlist(&at::reshape(grad, &apart)?, Some(&summed), false, None)
+}
+
+/// `roll`: the other way round, the last dimension first.
+pub fn roll_backward(grad: &Tensor, shifts: &[SymInt], dims: &[i64]) -> Result<Tensor> {
+    let back =
+        shifts.iter().rev().map(|shift| SymInt::ZERO.sym_sub(shift)).collect::<Result<SymDimVector>>()?;
+    let dims: Vec<i64> = dims.iter().rev().copied().collect();
+    at::roll(grad, &back, &dims)
+}
+
+/// `narrow_copy`
+pub fn narrow_copy_backward(
+    grad: &Tensor,
+    sizes: &[SymInt],
+    dim: i64,
+    start: &SymInt,
+    length: &SymInt,
+) -> Result<Tensor> {
+    let size = &sizes[maybe_wrap_dim(dim, sizes.len() as i64)? as usize];
+    let start = if start.guard_lt(&SymInt::ZERO)? { start.sym_add(size)? } else { start.clone() };
+    at::slice_backward(grad, sizes, dim, &start, &start.sym_add(length)?, &SymInt::ONE)
+}
+
+/// `as_strided_scatter` with respect to `self`: nothing where the source went. The gradient is first laid out as `self`.
+#[allow(clippy::too_many_arguments)]
+pub fn as_strided_scatter_backward(
+    grad: &Tensor,
+    sizes: &[SymInt],
+    strides: &[SymInt],
+    offset: SymInt,
+    src_sizes: &[SymInt],
+    size: &[SymInt],
+    stride: &[SymInt],
+    storage_offset: Option<&SymInt>,
+) -> Result<Tensor> {
+    let length = sym_min_storage_size(sizes, strides, &offset)?;
+    let reached = sym_min_storage_size(size, stride, storage_offset.unwrap_or(&offset))?;
+    let storage = zeros_of(grad, &[length.sym_max(&reached)?])?;
+    let laid_out = at::as_strided_scatter(&storage, grad, sizes, strides, Some(&offset))?;
+    let start = storage_offset.unwrap_or(&offset);
+    let emptied = at::as_strided_scatter(&laid_out, &zeros_of(grad, src_sizes)?, size, stride, Some(start))?;
+    at::as_strided(&emptied, sizes, strides, Some(&offset))
+}

@@ -332,6 +332,236 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: embedding_renorm__apply,
     },
+    DerivativeEntry {
+        op: "aten::take",
+        node_name: "TakeBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: take_apply,
+    },
+    DerivativeEntry {
+        op: "aten::put",
+        node_name: "PutBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b11 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: put_apply,
+    },
+    DerivativeEntry {
+        op: "aten::put_",
+        node_name: "PutBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b11 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: put_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_fill.int_Scalar",
+        node_name: "IndexFillBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_fill_int_scalar_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_fill_.int_Scalar",
+        node_name: "IndexFillBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_fill_int_scalar_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_fill.int_Tensor",
+        node_name: "IndexFillBackward1",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_fill_int_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_fill_.int_Tensor",
+        node_name: "IndexFillBackward1",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Input { arg: 2, needed_by: 0b11 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_fill_int_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_copy",
+        node_name: "IndexCopyBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Meta { arg: 3, what: MetaKind::SymSizes, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_copy_",
+        node_name: "IndexCopyBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Meta { arg: 3, what: MetaKind::SymSizes, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::masked_scatter",
+        node_name: "MaskedScatterBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: masked_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::masked_scatter_",
+        node_name: "MaskedScatterBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 2],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Meta { arg: 2, what: MetaKind::SymSizes, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: masked_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::masked_scatter_backward",
+        node_name: "MaskedScatterBackwardBackward0",
+        source: "index.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: masked_scatter_backward_apply,
+    },
+    DerivativeEntry {
+        op: "aten::nonzero_static",
+        node_name: "",
+        source: "index.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::scatter_reduce.two",
+        node_name: "ScatterReduceBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b11 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_reduce_two_apply,
+    },
+    DerivativeEntry {
+        op: "aten::scatter_reduce_.two",
+        node_name: "ScatterReduceBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b11 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: scatter_reduce_two_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_reduce",
+        node_name: "IndexReduceBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b11 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_reduce_apply,
+    },
+    DerivativeEntry {
+        op: "aten::index_reduce_",
+        node_name: "IndexReduceBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 3],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b11 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Input { arg: 2, needed_by: 0b11 },
+            SavedArg::Input { arg: 3, needed_by: 0b11 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 0, needed_by: 0b11 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: index_reduce_apply,
+    },
 ];
 
 fn index_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -574,6 +804,144 @@ fn embedding_dense_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 fn embedding_renorm__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if ctx.needs(0) {
         ctx.set_grad(0, not_implemented("aten::embedding_renorm_", "self", "embedding_renorm")?);
+    }
+    Ok(())
+}
+
+fn take_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let index = &ctx.tensor(1)?;
+        ctx.set_grad(0, take_backward(grad, self_sym_sizes, index)?);
+    }
+    Ok(())
+}
+
+fn put_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let index = &ctx.tensor(0)?;
+        let source_sym_sizes = ctx.sym_sizes(1)?;
+        let accumulate = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let accumulate = <bool as ArgType>::borrow(&accumulate);
+        ctx.set_grad(0, put_self_backward(grad, index, source_sym_sizes, accumulate)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let index = &ctx.tensor(0)?;
+        let source_sym_sizes = ctx.sym_sizes(1)?;
+        ctx.set_grad(1, at::reshape(&at::take(grad, index)?, source_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn index_fill_int_scalar_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::index_fill_int_scalar(grad, dim, index, &Scalar::Int(0))?);
+    }
+    Ok(())
+}
+
+fn index_fill_int_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::index_fill_int_scalar(grad, dim, index, &Scalar::Int(0))?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(1)?;
+        ctx.set_grad(1, index_fill_value_backward(grad, dim, index)?);
+    }
+    Ok(())
+}
+
+fn index_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(1)?;
+        ctx.set_grad(0, at::index_fill_int_scalar(grad, dim, index, &Scalar::Int(0))?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(1)?;
+        let source_sym_sizes = ctx.sym_sizes(2)?;
+        ctx.set_grad(1, index_copy_source_backward(grad, dim, index, source_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn masked_scatter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let mask = &ctx.tensor(0)?;
+        ctx.set_grad(0, at::masked_fill_scalar(grad, mask, &Scalar::Int(0))?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let mask = &ctx.tensor(0)?;
+        let source_sym_sizes = ctx.sym_sizes(1)?;
+        ctx.set_grad(1, at::masked_scatter_backward(grad, mask, source_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn masked_scatter_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let grad_output_sym_sizes = ctx.sym_sizes(0)?;
+        let mask = &ctx.tensor(1)?;
+        ctx.set_grad(0, masked_scatter_backward_backward(grad, grad_output_sym_sizes, mask)?);
+    }
+    Ok(())
+}
+
+fn scatter_reduce_two_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1]), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(2)?;
+        let src = &ctx.tensor(3)?;
+        let reduce = <String as ArgType>::hold(ctx.value(4)?.clone())?;
+        let reduce = <String as ArgType>::borrow(&reduce);
+        let include_self = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let include_self = <bool as ArgType>::borrow(&include_self);
+        let result = &ctx.tensor(6)?;
+        let (grad_0, grad_1) =
+            scatter_reduce_backward(grad, self_, dim, index, src, reduce, include_self, result)?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
+    }
+    Ok(())
+}
+
+fn index_reduce_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs_any(&[0, 1]), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = &ctx.tensor(2)?;
+        let source = &ctx.tensor(3)?;
+        let reduce = <String as ArgType>::hold(ctx.value(4)?.clone())?;
+        let reduce = <String as ArgType>::borrow(&reduce);
+        let include_self = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let include_self = <bool as ArgType>::borrow(&include_self);
+        let result = &ctx.tensor(6)?;
+        let (grad_0, grad_1) =
+            index_reduce_backward(grad, self_, dim, index, source, reduce, include_self, result)?;
+        if ctx.needs(0) {
+            ctx.set_grad(0, grad_0);
+        }
+        if ctx.needs(1) {
+            ctx.set_grad(1, grad_1);
+        }
     }
     Ok(())
 }

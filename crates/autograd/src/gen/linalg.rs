@@ -3,12 +3,13 @@
 
 #![allow(clippy::too_many_arguments, clippy::needless_borrow)]
 
-use c10::{Result, Scalar};
+use c10::{Result, Scalar, SymInt};
 use dispatch::ArgType;
 use ops::at;
 
 #[allow(unused_imports)]
 use crate::formulas::{self, *};
+use crate::forward_ad::ForwardRule;
 use crate::{BackwardCtx, DerivativeEntry, MetaKind, SavedArg};
 
 /// One entry per differentiable overload.
@@ -132,6 +133,182 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: dot_apply,
     },
+    DerivativeEntry {
+        op: "aten::vdot",
+        node_name: "VdotBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1],
+        saved: &[SavedArg::Input { arg: 1, needed_by: 0b1 }, SavedArg::Input { arg: 0, needed_by: 0b10 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: vdot_apply,
+    },
+    DerivativeEntry {
+        op: "aten::linalg_cross",
+        node_name: "LinalgCrossBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: linalg_cross_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addr",
+        node_name: "AddrBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addr_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addr_",
+        node_name: "AddrBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addr_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addmv",
+        node_name: "AddmvBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addmv_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addmv_",
+        node_name: "AddmvBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addmv_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addbmm",
+        node_name: "AddbmmBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addbmm_apply,
+    },
+    DerivativeEntry {
+        op: "aten::addbmm_",
+        node_name: "AddbmmBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0, 1, 2],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Input { arg: 2, needed_by: 0b10 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Input { arg: 1, needed_by: 0b100 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: addbmm_apply,
+    },
+    DerivativeEntry {
+        op: "aten::linalg_vector_norm",
+        node_name: "LinalgVectorNormBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: linalg_vector_norm_apply,
+    },
+    DerivativeEntry {
+        op: "aten::triu",
+        node_name: "TriuBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: triu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::triu_",
+        node_name: "TriuBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: triu_apply,
+    },
+    DerivativeEntry {
+        op: "aten::tril",
+        node_name: "TrilBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: tril_apply,
+    },
+    DerivativeEntry {
+        op: "aten::tril_",
+        node_name: "TrilBackward0",
+        source: "linalg.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: tril_apply,
+    },
 ];
 
 fn mm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -236,6 +413,133 @@ fn dot_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
         let self_ = &ctx.tensor(1)?;
         ctx.set_grad(1, mul_conj(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn vdot_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let other = &ctx.tensor(0)?;
+        ctx.set_grad(0, mul_conj(other, grad)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(1)?;
+        ctx.set_grad(1, at::mul_tensor(grad, self_)?);
+    }
+    Ok(())
+}
+
+fn linalg_cross_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let other = &ctx.tensor(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, at::linalg_cross(&conj(other)?, grad, dim)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let self_ = &ctx.tensor(2)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(1, at::linalg_cross(grad, &conj(self_)?, dim)?);
+    }
+    Ok(())
+}
+
+fn addr_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        ctx.set_grad(0, addmm_self_backward(grad, self_sym_sizes, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let vec2 = &ctx.tensor(2)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(1, maybe_multiply(&at::mv(grad, &conj(vec2)?)?, &alpha.conj())?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let vec1 = &ctx.tensor(4)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(2, maybe_multiply(&at::mv(&at::t(grad)?, &conj(vec1)?)?, &alpha.conj())?);
+    }
+    Ok(())
+}
+
+fn addmv_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        ctx.set_grad(0, addmm_self_backward(grad, self_sym_sizes, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let vec = &ctx.tensor(2)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(1, maybe_multiply(&at::outer(grad, &conj(vec)?)?, &alpha.conj())?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let mat = &ctx.tensor(4)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(2, maybe_multiply(&at::mv(&at::t(&conj(mat)?)?, grad)?, &alpha.conj())?);
+    }
+    Ok(())
+}
+
+fn addbmm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let beta = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let beta = <Scalar as ArgType>::borrow(&beta);
+        ctx.set_grad(0, addmm_self_backward(grad, self_sym_sizes, beta)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let batch2 = &ctx.tensor(2)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(1, addbmm_batch1_backward(grad, batch2, alpha)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(2), ctx.grad(0)) {
+        let batch1 = &ctx.tensor(4)?;
+        let alpha = <Scalar as ArgType>::hold(ctx.value(3)?.clone())?;
+        let alpha = <Scalar as ArgType>::borrow(&alpha);
+        ctx.set_grad(2, addbmm_batch2_backward(grad, batch1, alpha)?);
+    }
+    Ok(())
+}
+
+fn linalg_vector_norm_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let ord = <Scalar as ArgType>::hold(ctx.value(1)?.clone())?;
+        let ord = <Scalar as ArgType>::borrow(&ord);
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let result = &ctx.tensor(4)?;
+        ctx.set_grad(0, linalg_vector_norm_backward(grad, self_, ord, result, dim, keepdim)?);
+    }
+    Ok(())
+}
+
+fn triu_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let diagonal = <SymInt as ArgType>::hold(ctx.value(0)?.clone())?;
+        let diagonal = <SymInt as ArgType>::borrow(&diagonal);
+        ctx.set_grad(0, at::triu(grad, diagonal)?);
+    }
+    Ok(())
+}
+
+fn tril_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let diagonal = <SymInt as ArgType>::hold(ctx.value(0)?.clone())?;
+        let diagonal = <SymInt as ArgType>::borrow(&diagonal);
+        ctx.set_grad(0, at::tril(grad, diagonal)?);
     }
     Ok(())
 }

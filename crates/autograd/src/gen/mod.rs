@@ -17,6 +17,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod shape;
 mod sort;
 mod special;
@@ -33,6 +34,7 @@ static TABLES: &[&[DerivativeEntry]] = &[
     pool::ENTRIES,
     random::ENTRIES,
     reduce::ENTRIES,
+    scan::ENTRIES,
     shape::ENTRIES,
     sort::ENTRIES,
     special::ENTRIES,

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::needless_borrow)]
 
-use c10::{Result, ScalarType};
+use c10::{Result, Scalar, ScalarType};
 use dispatch::ArgType;
 use ops::at;
 
@@ -333,6 +333,119 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: _log_softmax_backward_data_apply,
     },
+    DerivativeEntry {
+        op: "aten::var.correction",
+        node_name: "VarBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: var_correction_apply,
+    },
+    DerivativeEntry {
+        op: "aten::std.correction",
+        node_name: "StdBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: std_correction_apply,
+    },
+    DerivativeEntry {
+        op: "aten::var_mean.correction",
+        node_name: "VarMeanBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: var_mean_correction_apply,
+    },
+    DerivativeEntry {
+        op: "aten::std_mean.correction",
+        node_name: "StdMeanBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: std_mean_correction_apply,
+    },
+    DerivativeEntry {
+        op: "aten::count_nonzero.dim_IntList",
+        node_name: "",
+        source: "reduce.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::count_nonzero",
+        node_name: "",
+        source: "reduce.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::logsumexp",
+        node_name: "LogsumexpBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: logsumexp_apply,
+    },
+    DerivativeEntry {
+        op: "aten::aminmax",
+        node_name: "AminmaxBackward0",
+        source: "reduce.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[],
+        forward: None,
+        backward: aminmax_apply,
+    },
 ];
 
 fn sum_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -535,6 +648,94 @@ fn _log_softmax_backward_data_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(1, log_softmax_double_backward(grad, grad_output, dim, output)?);
+    }
+    Ok(())
+}
+
+fn var_correction_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let correction = <Option<Scalar> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let correction = <Option<Scalar> as ArgType>::borrow(&correction);
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        ctx.set_grad(0, var_backward(grad, self_, dim, correction, keepdim)?);
+    }
+    Ok(())
+}
+
+fn std_correction_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let correction = <Option<Scalar> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let correction = <Option<Scalar> as ArgType>::borrow(&correction);
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let result = &ctx.tensor(4)?;
+        ctx.set_grad(0, std_backward(result, grad, self_, dim, correction, keepdim)?);
+    }
+    Ok(())
+}
+
+fn var_mean_correction_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let correction = <Option<Scalar> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let correction = <Option<Scalar> as ArgType>::borrow(&correction);
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        ctx.set_grad(0, var_mean_backward(grads, self_, dim, correction, keepdim)?);
+    }
+    Ok(())
+}
+
+fn std_mean_correction_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<Vec<i64>> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<Vec<i64>> as ArgType>::borrow(&dim);
+        let correction = <Option<Scalar> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let correction = <Option<Scalar> as ArgType>::borrow(&correction);
+        let keepdim = <bool as ArgType>::hold(ctx.value(3)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let result0 = &ctx.tensor(4)?;
+        ctx.set_grad(0, std_mean_backward(grads, self_, result0, dim, correction, keepdim)?);
+    }
+    Ok(())
+}
+
+fn logsumexp_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Vec<i64> as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let result = &ctx.tensor(3)?;
+        ctx.set_grad(0, logsumexp_backward(grad, self_, result, dim, keepdim)?);
+    }
+    Ok(())
+}
+
+fn aminmax_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_ = &ctx.tensor(0)?;
+        let dim = <Option<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <Option<i64> as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let min = &ctx.tensor(3)?;
+        let max = &ctx.tensor(4)?;
+        ctx.set_grad(0, aminmax_backward(grads, self_, min, max, dim, keepdim)?);
     }
     Ok(())
 }

@@ -398,6 +398,478 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: stack_apply,
     },
+    DerivativeEntry {
+        op: "aten::repeat",
+        node_name: "RepeatBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: repeat_apply,
+    },
+    DerivativeEntry {
+        op: "aten::roll",
+        node_name: "RollBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: roll_apply,
+    },
+    DerivativeEntry {
+        op: "aten::flip",
+        node_name: "FlipBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: flip_apply,
+    },
+    DerivativeEntry {
+        op: "aten::rot90",
+        node_name: "Rot90Backward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: rot90_apply,
+    },
+    DerivativeEntry {
+        op: "aten::repeat_interleave.Tensor",
+        node_name: "",
+        source: "shape.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::unsafe_split.Tensor",
+        node_name: "UnsafeSplitBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: unsafe_split_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unsafe_split_with_sizes",
+        node_name: "UnsafeSplitWithSizesBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: unsafe_split_with_sizes_apply,
+    },
+    DerivativeEntry {
+        op: "aten::slice_scatter",
+        node_name: "SliceScatterBackward0",
+        source: "shape.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: slice_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::select_scatter",
+        node_name: "SelectScatterBackward0",
+        source: "shape.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: select_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::diagonal_scatter",
+        node_name: "DiagonalScatterBackward0",
+        source: "shape.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: diagonal_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::as_strided_scatter",
+        node_name: "AsStridedScatterBackward0",
+        source: "shape.yaml",
+        differentiable: &[0, 1],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::SymStrides, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::SymStorageOffset, needed_by: 0b1 },
+            SavedArg::Meta { arg: 1, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: as_strided_scatter_apply,
+    },
+    DerivativeEntry {
+        op: "aten::narrow_copy",
+        node_name: "NarrowCopyBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: narrow_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::diag_embed",
+        node_name: "DiagEmbedBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }, SavedArg::Value { arg: 3 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: diag_embed_apply,
+    },
+    DerivativeEntry {
+        op: "aten::trace",
+        node_name: "TraceBackward0",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: trace_apply,
+    },
+    DerivativeEntry {
+        op: "aten::as_strided_copy",
+        node_name: "AsStridedBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::SymStrides, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::SymStorageOffset, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: as_strided_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::view_copy",
+        node_name: "ViewBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: view_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::view_copy.dtype",
+        node_name: "",
+        source: "shape.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::_reshape_alias_copy",
+        node_name: "ReshapeAliasBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: _reshape_alias_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::transpose_copy.int",
+        node_name: "TransposeBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }, SavedArg::Value { arg: 2 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: transpose_copy_int_apply,
+    },
+    DerivativeEntry {
+        op: "aten::t_copy",
+        node_name: "TBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: t_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::permute_copy",
+        node_name: "PermuteBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: permute_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::slice_copy.Tensor",
+        node_name: "SliceBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: slice_copy_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::select_copy.int",
+        node_name: "SelectBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: select_copy_int_apply,
+    },
+    DerivativeEntry {
+        op: "aten::diagonal_copy",
+        node_name: "DiagonalBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: diagonal_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::expand_copy",
+        node_name: "ExpandBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: expand_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::squeeze_copy",
+        node_name: "SqueezeBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: squeeze_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::squeeze_copy.dim",
+        node_name: "SqueezeBackward1_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: squeeze_copy_dim_apply,
+    },
+    DerivativeEntry {
+        op: "aten::squeeze_copy.dims",
+        node_name: "SqueezeBackward2_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: squeeze_copy_dims_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unsqueeze_copy",
+        node_name: "UnsqueezeBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Value { arg: 1 }],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: unsqueeze_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unfold_copy",
+        node_name: "UnfoldBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: unfold_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unbind_copy.int",
+        node_name: "UnbindBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: unbind_copy_int_apply,
+    },
+    DerivativeEntry {
+        op: "aten::split_copy.Tensor",
+        node_name: "SplitBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: split_copy_tensor_apply,
+    },
+    DerivativeEntry {
+        op: "aten::split_with_sizes_copy",
+        node_name: "SplitWithSizesBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Meta { arg: 0, what: MetaKind::Options, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+        ],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: split_with_sizes_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::detach_copy",
+        node_name: "",
+        source: "shape.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::alias_copy",
+        node_name: "AliasBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: Some(ForwardRule::Linear),
+        backward: alias_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::view_as_real_copy",
+        node_name: "ViewAsRealBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: view_as_real_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::view_as_complex_copy",
+        node_name: "ViewAsComplexBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: view_as_complex_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_conj_copy",
+        node_name: "ConjBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: _conj_copy_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_neg_view_copy",
+        node_name: "NegViewBackward0_copy",
+        source: "shape.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: _neg_view_copy_apply,
+    },
 ];
 
 fn as_strided_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -733,6 +1205,475 @@ fn stack_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
         let dim = <i64 as ArgType>::borrow(&dim);
         ctx.set_grad(0, stack_tensors_backward(grad, dim, tensors_scalar_types)?);
+    }
+    Ok(())
+}
+
+fn repeat_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let repeats = <Vec<SymInt> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let repeats = <Vec<SymInt> as ArgType>::borrow(&repeats);
+        ctx.set_grad(0, repeat_backward(grad, repeats, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn roll_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let shifts = <Vec<SymInt> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let shifts = <Vec<SymInt> as ArgType>::borrow(&shifts);
+        let dims = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dims = <Vec<i64> as ArgType>::borrow(&dims);
+        ctx.set_grad(0, roll_backward(grad, shifts, dims)?);
+    }
+    Ok(())
+}
+
+fn flip_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dims = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dims = <Vec<i64> as ArgType>::borrow(&dims);
+        ctx.set_grad(0, at::flip(grad, dims)?);
+    }
+    Ok(())
+}
+
+fn rot90_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let k = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let k = <i64 as ArgType>::borrow(&k);
+        let dims = <Vec<i64> as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dims = <Vec<i64> as ArgType>::borrow(&dims);
+        ctx.set_grad(0, at::rot90(grad, k.wrapping_neg(), dims)?);
+    }
+    Ok(())
+}
+
+fn unsafe_split_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_size = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let split_size = <SymInt as ArgType>::borrow(&split_size);
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, split_backward(grads, split_size, dim, self_sym_sizes, self_options)?);
+    }
+    Ok(())
+}
+
+fn unsafe_split_with_sizes_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_sizes = <Vec<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let split_sizes = <Vec<SymInt> as ArgType>::borrow(&split_sizes);
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, split_with_sizes_backward(grads, split_sizes, dim, self_sym_sizes, self_options)?);
+    }
+    Ok(())
+}
+
+fn slice_scatter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let src_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let start = <Option<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let start = <Option<SymInt> as ArgType>::borrow(&start);
+        let end = <Option<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let end = <Option<SymInt> as ArgType>::borrow(&end);
+        let step = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
+        let step = <SymInt as ArgType>::borrow(&step);
+        ctx.set_grad(0, at::slice_scatter(grad, &zeros_of(grad, src_sym_sizes)?, dim, start, end, step)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let start = <Option<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let start = <Option<SymInt> as ArgType>::borrow(&start);
+        let end = <Option<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let end = <Option<SymInt> as ArgType>::borrow(&end);
+        let step = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
+        let step = <SymInt as ArgType>::borrow(&step);
+        ctx.set_grad(1, at::slice_tensor(grad, dim, start, end, step)?);
+    }
+    Ok(())
+}
+
+fn select_scatter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let src_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let index = <SymInt as ArgType>::borrow(&index);
+        ctx.set_grad(0, at::select_scatter(grad, &zeros_of(grad, src_sym_sizes)?, dim, index)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let index = <SymInt as ArgType>::borrow(&index);
+        ctx.set_grad(1, at::select_int(grad, dim, index)?);
+    }
+    Ok(())
+}
+
+fn diagonal_scatter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let src_sym_sizes = ctx.sym_sizes(0)?;
+        let offset = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let offset = <i64 as ArgType>::borrow(&offset);
+        let dim1 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim1 = <i64 as ArgType>::borrow(&dim1);
+        let dim2 = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim2 = <i64 as ArgType>::borrow(&dim2);
+        ctx.set_grad(0, at::diagonal_scatter(grad, &zeros_of(grad, src_sym_sizes)?, offset, dim1, dim2)?);
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let offset = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let offset = <i64 as ArgType>::borrow(&offset);
+        let dim1 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim1 = <i64 as ArgType>::borrow(&dim1);
+        let dim2 = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim2 = <i64 as ArgType>::borrow(&dim2);
+        ctx.set_grad(1, at::diagonal(grad, offset, dim1, dim2)?);
+    }
+    Ok(())
+}
+
+fn as_strided_scatter_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_strides = ctx.sym_strides(1)?;
+        let self_sym_storage_offset = ctx.sym_storage_offset(2)?;
+        let src_sym_sizes = ctx.sym_sizes(3)?;
+        let size = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let size = <Vec<SymInt> as ArgType>::borrow(&size);
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
+        let storage_offset = <Option<SymInt> as ArgType>::hold(ctx.value(6)?.clone())?;
+        let storage_offset = <Option<SymInt> as ArgType>::borrow(&storage_offset);
+        ctx.set_grad(
+            0,
+            as_strided_scatter_backward(
+                grad,
+                self_sym_sizes,
+                self_sym_strides,
+                self_sym_storage_offset,
+                src_sym_sizes,
+                size,
+                stride,
+                storage_offset,
+            )?,
+        );
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let size = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let size = <Vec<SymInt> as ArgType>::borrow(&size);
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
+        let storage_offset = <Option<SymInt> as ArgType>::hold(ctx.value(6)?.clone())?;
+        let storage_offset = <Option<SymInt> as ArgType>::borrow(&storage_offset);
+        ctx.set_grad(
+            1,
+            at::as_strided(&at::contiguous(grad, MemoryFormat::Contiguous)?, size, stride, storage_offset)?,
+        );
+    }
+    Ok(())
+}
+
+fn narrow_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let start = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let start = <SymInt as ArgType>::borrow(&start);
+        let length = <SymInt as ArgType>::hold(ctx.value(3)?.clone())?;
+        let length = <SymInt as ArgType>::borrow(&length);
+        ctx.set_grad(0, narrow_copy_backward(grad, self_sym_sizes, dim, start, length)?);
+    }
+    Ok(())
+}
+
+fn diag_embed_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let offset = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let offset = <i64 as ArgType>::borrow(&offset);
+        let dim1 = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim1 = <i64 as ArgType>::borrow(&dim1);
+        let dim2 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim2 = <i64 as ArgType>::borrow(&dim2);
+        ctx.set_grad(0, at::diagonal(grad, offset, dim1, dim2)?);
+    }
+    Ok(())
+}
+
+fn trace_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, at::trace_backward(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn as_strided_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_sym_strides = ctx.sym_strides(1)?;
+        let self_sym_storage_offset = ctx.sym_storage_offset(2)?;
+        let size = <Vec<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let size = <Vec<SymInt> as ArgType>::borrow(&size);
+        let stride = <Vec<SymInt> as ArgType>::hold(ctx.value(4)?.clone())?;
+        let stride = <Vec<SymInt> as ArgType>::borrow(&stride);
+        let storage_offset = <Option<SymInt> as ArgType>::hold(ctx.value(5)?.clone())?;
+        let storage_offset = <Option<SymInt> as ArgType>::borrow(&storage_offset);
+        ctx.set_grad(
+            0,
+            as_strided_backward(
+                grad,
+                self_sym_sizes,
+                self_sym_strides,
+                self_sym_storage_offset,
+                size,
+                stride,
+                storage_offset,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn view_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, at::reshape(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn _reshape_alias_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, at::reshape(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn transpose_copy_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim0 = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim0 = <i64 as ArgType>::borrow(&dim0);
+        let dim1 = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim1 = <i64 as ArgType>::borrow(&dim1);
+        ctx.set_grad(0, at::transpose_int(grad, dim0, dim1)?);
+    }
+    Ok(())
+}
+
+fn t_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::t(grad)?);
+    }
+    Ok(())
+}
+
+fn permute_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dims = <Vec<i64> as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dims = <Vec<i64> as ArgType>::borrow(&dims);
+        ctx.set_grad(0, permute_backwards(grad, dims)?);
+    }
+    Ok(())
+}
+
+fn slice_copy_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let start = <Option<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let start = <Option<SymInt> as ArgType>::borrow(&start);
+        let end = <Option<SymInt> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let end = <Option<SymInt> as ArgType>::borrow(&end);
+        let step = <SymInt as ArgType>::hold(ctx.value(4)?.clone())?;
+        let step = <SymInt as ArgType>::borrow(&step);
+        ctx.set_grad(
+            0,
+            at::slice_backward(
+                grad,
+                self_sym_sizes,
+                dim,
+                &slice_start(start),
+                &slice_end(end, self_sym_sizes, dim)?,
+                step,
+            )?,
+        );
+    }
+    Ok(())
+}
+
+fn select_copy_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let index = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let index = <SymInt as ArgType>::borrow(&index);
+        ctx.set_grad(0, at::select_backward(grad, self_sym_sizes, dim, index)?);
+    }
+    Ok(())
+}
+
+fn diagonal_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let offset = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let offset = <i64 as ArgType>::borrow(&offset);
+        let dim1 = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim1 = <i64 as ArgType>::borrow(&dim1);
+        let dim2 = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim2 = <i64 as ArgType>::borrow(&dim2);
+        ctx.set_grad(0, at::diagonal_backward(grad, self_sym_sizes, offset, dim1, dim2)?);
+    }
+    Ok(())
+}
+
+fn expand_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, sum_to(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn squeeze_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn squeeze_copy_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn squeeze_copy_dims_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        ctx.set_grad(0, unsqueeze_to(grad, self_sym_sizes)?);
+    }
+    Ok(())
+}
+
+fn unsqueeze_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let dim = <i64 as ArgType>::hold(ctx.value(0)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, at::squeeze_dim(grad, dim)?);
+    }
+    Ok(())
+}
+
+fn unfold_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dimension = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dimension = <i64 as ArgType>::borrow(&dimension);
+        let size = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let size = <i64 as ArgType>::borrow(&size);
+        let step = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let step = <i64 as ArgType>::borrow(&step);
+        ctx.set_grad(0, unfold_backward(grad, self_sym_sizes, dimension, size, step)?);
+    }
+    Ok(())
+}
+
+fn unbind_copy_int_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(2)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, unbind_backward(grads, dim, self_sym_sizes, self_options)?);
+    }
+    Ok(())
+}
+
+fn split_copy_tensor_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_size = <SymInt as ArgType>::hold(ctx.value(2)?.clone())?;
+        let split_size = <SymInt as ArgType>::borrow(&split_size);
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, split_backward(grads, split_size, dim, self_sym_sizes, self_options)?);
+    }
+    Ok(())
+}
+
+fn split_with_sizes_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    let grads = ctx.grads();
+    if ctx.needs(0) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let self_options = ctx.options(1)?;
+        let split_sizes = <Vec<SymInt> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let split_sizes = <Vec<SymInt> as ArgType>::borrow(&split_sizes);
+        let dim = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        ctx.set_grad(0, split_with_sizes_backward(grads, split_sizes, dim, self_sym_sizes, self_options)?);
+    }
+    Ok(())
+}
+
+fn alias_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, grad.clone());
+    }
+    Ok(())
+}
+
+fn view_as_real_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::view_as_complex(&at::contiguous(grad, MemoryFormat::Contiguous)?)?);
+    }
+    Ok(())
+}
+
+fn view_as_complex_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(
+            0,
+            at::view_as_real(&at::resolve_conj(&at::contiguous(grad, MemoryFormat::Contiguous)?)?)?,
+        );
+    }
+    Ok(())
+}
+
+fn _conj_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, conj(grad)?);
+    }
+    Ok(())
+}
+
+fn _neg_view_copy_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::neg(grad)?);
     }
     Ok(())
 }

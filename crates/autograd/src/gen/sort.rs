@@ -52,6 +52,170 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: no_gradient,
     },
+    DerivativeEntry {
+        op: "aten::kthvalue",
+        node_name: "KthvalueBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: kthvalue_apply,
+    },
+    DerivativeEntry {
+        op: "aten::median",
+        node_name: "MedianBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: median_apply,
+    },
+    DerivativeEntry {
+        op: "aten::median.dim",
+        node_name: "MedianBackward1",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: median_dim_apply,
+    },
+    DerivativeEntry {
+        op: "aten::nanmedian",
+        node_name: "NanmedianBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[SavedArg::Input { arg: 0, needed_by: 0b1 }, SavedArg::Output { ret: 0, needed_by: 0b1 }],
+        output_differentiability: &[],
+        forward: None,
+        backward: nanmedian_apply,
+    },
+    DerivativeEntry {
+        op: "aten::nanmedian.dim",
+        node_name: "NanmedianBackward1",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: nanmedian_dim_apply,
+    },
+    DerivativeEntry {
+        op: "aten::mode",
+        node_name: "ModeBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: mode_apply,
+    },
+    DerivativeEntry {
+        op: "aten::topk",
+        node_name: "TopkBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: topk_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_unique",
+        node_name: "UniqueBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: _unique_apply,
+    },
+    DerivativeEntry {
+        op: "aten::_unique2",
+        node_name: "Unique2Backward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: _unique2_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unique_dim",
+        node_name: "UniqueDimBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: unique_dim_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unique_consecutive",
+        node_name: "UniqueConsecutiveBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: unique_consecutive_apply,
+    },
+    DerivativeEntry {
+        op: "aten::unique_dim_consecutive",
+        node_name: "UniqueDimConsecutiveBackward0",
+        source: "sort.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[true, false, false],
+        forward: None,
+        backward: unique_dim_consecutive_apply,
+    },
+    DerivativeEntry {
+        op: "aten::bincount",
+        node_name: "",
+        source: "sort.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
+        op: "aten::histc",
+        node_name: "",
+        source: "sort.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
 ];
 
 fn sort_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -72,6 +236,122 @@ fn sort_stable_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let dim = <i64 as ArgType>::borrow(&dim);
         let indices = &ctx.tensor(2)?;
         ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, true)?);
+    }
+    Ok(())
+}
+
+fn kthvalue_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let indices = &ctx.tensor(3)?;
+        ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
+    }
+    Ok(())
+}
+
+fn median_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(0, evenly_distribute_backward(grad, self_, result)?);
+    }
+    Ok(())
+}
+
+fn median_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let indices = &ctx.tensor(3)?;
+        ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
+    }
+    Ok(())
+}
+
+fn nanmedian_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_ = &ctx.tensor(0)?;
+        let result = &ctx.tensor(1)?;
+        ctx.set_grad(0, evenly_distribute_backward(grad, self_, result)?);
+    }
+    Ok(())
+}
+
+fn nanmedian_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let indices = &ctx.tensor(3)?;
+        ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
+    }
+    Ok(())
+}
+
+fn mode_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let keepdim = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let keepdim = <bool as ArgType>::borrow(&keepdim);
+        let indices = &ctx.tensor(3)?;
+        ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, keepdim)?);
+    }
+    Ok(())
+}
+
+fn topk_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let self_sym_sizes = ctx.sym_sizes(0)?;
+        let dim = <i64 as ArgType>::hold(ctx.value(1)?.clone())?;
+        let dim = <i64 as ArgType>::borrow(&dim);
+        let indices = &ctx.tensor(2)?;
+        ctx.set_grad(0, value_selecting_reduction_backward(grad, dim, indices, self_sym_sizes, true)?);
+    }
+    Ok(())
+}
+
+fn _unique_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::_unique", "self", "unique")?);
+    }
+    Ok(())
+}
+
+fn _unique2_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::_unique2", "self", "unique")?);
+    }
+    Ok(())
+}
+
+fn unique_dim_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::unique_dim", "self", "unique")?);
+    }
+    Ok(())
+}
+
+fn unique_consecutive_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::unique_consecutive", "self", "unique")?);
+    }
+    Ok(())
+}
+
+fn unique_dim_consecutive_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if ctx.needs(0) {
+        ctx.set_grad(0, not_implemented("aten::unique_dim_consecutive", "self", "unique")?);
     }
     Ok(())
 }

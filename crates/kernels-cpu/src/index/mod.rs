@@ -8,12 +8,15 @@ mod advanced;
 mod bounds;
 mod index_add;
 mod index_select;
-mod lines;
+pub(crate) mod lines;
 mod masked_fill;
 mod nonzero;
 mod scatter_gather;
+mod scatter_reduce;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use scatter_gather::by_size;
 
 /// Registers the family.
 pub(crate) fn register() {
@@ -23,4 +26,5 @@ pub(crate) fn register() {
     masked_fill::register();
     nonzero::register();
     scatter_gather::register();
+    scatter_reduce::register();
 }

@@ -73,7 +73,7 @@ fn strides_of(tensor: &Tensor, ndim: usize, still: Option<usize>) -> Result<Smal
 
 /// How a tensor is indexed along a dimension.
 #[derive(Clone, Copy)]
-struct Indexed {
+pub(super) struct Indexed {
     dim: usize,
     size: i64,
     /// Bytes per index.
@@ -83,7 +83,7 @@ struct Indexed {
 }
 
 impl Indexed {
-    fn new(tensor: &Tensor, dim: i64, written: bool) -> Result<Indexed> {
+    pub(super) fn new(tensor: &Tensor, dim: i64, written: bool) -> Result<Indexed> {
         let dim = wrap_dim(dim, tensor.dim(), true)? as usize;
         let (size, stride) = match tensor.sizes()?.get(dim) {
             Some(&size) => (size, byte_stride(tensor.strides()?[dim], tensor.item_size())),
@@ -96,7 +96,7 @@ impl Indexed {
 
 /// Walks the index tensor's positions; `f(place, other)` gets the place that the index names and the other operand's
 /// element.
-fn walk(
+pub(super) fn walk(
     tensor: &Tensor,
     indexed: Indexed,
     index: &Tensor,
@@ -162,7 +162,7 @@ macro_rules! by_size {
     };
 }
 
-pub(super) use by_size;
+pub(crate) use by_size;
 
 fn output<'a>(outs: &'a [Tensor], name: &str) -> Result<&'a Tensor> {
     match outs.first() {
@@ -228,7 +228,7 @@ fn combine_into<T: Summand>(
 }
 
 /// `src` as [`walk`] takes it.
-fn source(src: &Tensor, index: &Tensor) -> Result<(Address, SmallVec<[i64; 6]>)> {
+pub(super) fn source(src: &Tensor, index: &Tensor) -> Result<(Address, SmallVec<[i64; 6]>)> {
     Ok((Address(src.const_data_ptr().cast_mut()), strides_of(src, index.sizes()?.len(), None)?))
 }
 

@@ -23,6 +23,7 @@ mod tests;
 pub(crate) mod tile;
 #[cfg(test)]
 pub(crate) mod timings;
+mod triangle;
 
 pub(crate) use element::{Accumulator, LinalgElement};
 
@@ -31,4 +32,5 @@ pub(crate) fn register() {
     bmm::register();
     dot::register();
     mm::register();
+    triangle::register();
 }

@@ -6,7 +6,7 @@ use crate::map::Stored;
 use crate::narrow::{widen_bfloat16, widen_half};
 
 /// Addition and multiplication, total on every type: integers wrap.
-pub(super) trait Ring: Copy + Send + Sync + 'static {
+pub(crate) trait Ring: Copy + Send + Sync + 'static {
     const ZERO: Self;
     const ONE: Self;
     fn add(self, other: Self) -> Self;
@@ -14,7 +14,7 @@ pub(super) trait Ring: Copy + Send + Sync + 'static {
 }
 
 /// An element type: what its lanes hold, and the wider type that takes over after a block.
-pub(super) trait Accumulated: Stored {
+pub(crate) trait Accumulated: Stored {
     type Lane: Ring;
     type Total: Ring;
     fn lift(raw: Self::Raw) -> Self::Lane;
@@ -24,7 +24,7 @@ pub(super) trait Accumulated: Stored {
 
 /// Booleans add up by "or" and multiply by "and".
 #[derive(Clone, Copy)]
-pub(super) struct Truth(u8);
+pub(crate) struct Truth(u8);
 
 impl Ring for Truth {
     const ZERO: Truth = Truth(0);

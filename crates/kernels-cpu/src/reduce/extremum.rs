@@ -30,7 +30,7 @@ fn amin_kernel(iter: &TensorIterator) -> Result<()> {
 }
 
 /// A type that has a largest and a smallest element.
-pub(super) trait Ordered: Stored {
+pub(crate) trait Ordered: Stored {
     /// What is compared: float32 for the halves.
     type Key: Copy + Send + Sync + PartialOrd + 'static;
     const LEAST: Self::Key;

@@ -14,6 +14,8 @@ mod sum;
 mod tests;
 mod truth;
 
+pub(crate) use accumulate::{Accumulated, Ring};
+pub(crate) use extremum::Ordered;
 pub(crate) use truth::Bits;
 
 /// Registers the family.

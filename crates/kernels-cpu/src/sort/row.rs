@@ -29,7 +29,7 @@ pub(super) struct Row {
 
 impl Row {
     #[inline(always)]
-    fn at(self, i: usize) -> Address {
+    pub(super) fn at(self, i: usize) -> Address {
         self.base.offset(i as i64 * self.stride)
     }
 }

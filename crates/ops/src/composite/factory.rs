@@ -1,7 +1,8 @@
-//! Composites of the `factory` family: here tensors made from nothing, beside it [copies and casts](copies), and
-//! [changes of a tensor's storage](storage).
+//! Composites of the `factory` family: here tensors made from nothing, beside it [copies and casts](copies),
+//! [stated orders and triangles](patterns), and [changes of a tensor's storage](storage).
 
 mod copies;
+mod patterns;
 mod storage;
 
 use c10::{
@@ -9,6 +10,7 @@ use c10::{
     Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor, TensorOptions,
 };
 pub use copies::*;
+pub use patterns::*;
 pub use storage::*;
 
 use crate::at;

@@ -1,9 +1,18 @@
-//! Composites of the `linalg` family: products of any rank, in terms of matrix products.
+//! Composites of the `linalg` family: here products of any rank, in terms of matrix products; beside it other
+//! [products](products), [einsum](einsum) and [norms](norms).
+
+mod einsum;
+mod norms;
+mod products;
 
 use c10::{
     check, infer_broadcast_size, sym_multiply_integers, Result, Scalar, SizeInt, SizeVector, SymDimVector,
     Tensor,
 };
+
+pub use einsum::einsum;
+pub use norms::*;
+pub use products::*;
 
 use crate::at;
 use crate::sym::{is_empty, with_sizes};

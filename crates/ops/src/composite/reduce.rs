@@ -1,9 +1,15 @@
-//! Composites of the `reduce` family.
+//! Composites of the `reduce` family; beside it [variances and their like](moments), and [quantiles](quantile).
+
+mod moments;
+mod quantile;
 
 use c10::{
     check, is_expandable_to, sym_multiply_integers, DimVector, Result, ScalarType, SizeInt, SymDimVector,
     SymInt, Tensor,
 };
+
+pub use moments::*;
+pub use quantile::*;
 
 use crate::sym::with_sizes;
 use crate::{at, structured, sym};

@@ -1,9 +1,18 @@
-//! Composites of the `shape` family.
+//! Composites of the `shape` family: here those around views, beside it elements [in another order](arrange), [joined or
+//! cut](joining), or [replaced](scatter).
+
+mod arrange;
+mod joining;
+mod scatter;
 
 use c10::{
     bail, check, check_index, infer_size, sym_multiply_integers, wrap_dim, DimVector, MemoryFormat, Result,
     ScalarType, SizeInt, SymDimVector, SymInt, Tensor,
 };
+
+pub use arrange::*;
+pub use joining::*;
+pub use scatter::*;
 
 use crate::meta::shape::list_dtype;
 use crate::sym::with_sizes;

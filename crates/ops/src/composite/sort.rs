@@ -1,6 +1,9 @@
-//! Composites of the `sort` family.
+//! Composites of the `sort` family; beside it [different elements and histograms](unique).
 
-use c10::{Result, Tensor};
+mod unique;
+
+use c10::{Result, SymInt, Tensor};
+pub use unique::*;
 
 use crate::at;
 
@@ -80,4 +83,49 @@ pub fn isin_tensor_tensor(
     } else {
         at::eq_tensor(&nearest, &elements)
     }
+}
+
+/// `aten::msort`
+pub fn msort(self_: &Tensor) -> Result<Tensor> {
+    Ok(at::sort(self_, 0, false)?.0)
+}
+
+fn flattened(self_: &Tensor) -> Result<Tensor> {
+    at::reshape(self_, &[SymInt::from(-1)])
+}
+
+/// `aten::median`
+pub fn median(self_: &Tensor) -> Result<Tensor> {
+    median_of_all(self_, false)
+}
+
+/// `aten::nanmedian`
+pub fn nanmedian(self_: &Tensor) -> Result<Tensor> {
+    median_of_all(self_, true)
+}
+
+fn median_of_all(self_: &Tensor, ignore_nan: bool) -> Result<Tensor> {
+    if crate::sym::is_empty(self_)? {
+        // Of nothing: NaN, or the least integer.
+        let value = if self_.is_floating_point() {
+            c10::Scalar::Float(f64::NAN)
+        } else {
+            least_integer(self_.dtype())
+        };
+        return at::new_full(self_, &[], &value, None, None, None, None);
+    }
+    let flat = flattened(self_)?;
+    let (value, _) =
+        if ignore_nan { at::nanmedian_dim(&flat, 0, false)? } else { at::median_dim(&flat, 0, false)? };
+    Ok(value)
+}
+
+fn least_integer(dtype: c10::ScalarType) -> c10::Scalar {
+    c10::Scalar::Int(match dtype {
+        c10::ScalarType::Char => i8::MIN.into(),
+        c10::ScalarType::Short => i16::MIN.into(),
+        c10::ScalarType::Int => i32::MIN.into(),
+        c10::ScalarType::Long => i64::MIN,
+        _ => 0,
+    })
 }

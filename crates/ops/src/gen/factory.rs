@@ -233,6 +233,21 @@ pub mod handles {
     /// `aten::_local_scalar_dense`
     pub static _LOCAL_SCALAR_DENSE: TypedOp<(Tensor,), Scalar> =
         TypedOp::new("aten::_local_scalar_dense", "");
+    /// `aten::empty_permuted`
+    pub static EMPTY_PERMUTED: TypedOp<
+        (Vec<SymInt>, Vec<i64>, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::empty_permuted", "");
+    /// `aten::tril_indices`
+    pub static TRIL_INDICES: TypedOp<
+        (i64, i64, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::tril_indices", "");
+    /// `aten::triu_indices`
+    pub static TRIU_INDICES: TypedOp<
+        (i64, i64, i64, Option<ScalarType>, Option<Layout>, Option<Device>, Option<bool>),
+        Tensor,
+    > = TypedOp::new("aten::triu_indices", "");
 }
 
 /// Typed calls.
@@ -794,6 +809,47 @@ pub mod calls {
     #[inline]
     pub fn _local_scalar_dense(self_: &Tensor) -> Result<Scalar> {
         handles::_LOCAL_SCALAR_DENSE.call((self_,))
+    }
+
+    /// `aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn empty_permuted(
+        size: &[SymInt],
+        physical_layout: &[i64],
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::EMPTY_PERMUTED.call((size, physical_layout, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn tril_indices(
+        row: i64,
+        col: i64,
+        offset: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::TRIL_INDICES.call((row, col, offset, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor`
+    #[inline]
+    pub fn triu_indices(
+        row: i64,
+        col: i64,
+        offset: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::TRIU_INDICES.call((row, col, offset, dtype, layout, device, pin_memory))
     }
 }
 
@@ -1427,5 +1483,49 @@ pub mod redispatch {
     #[inline]
     pub fn _local_scalar_dense(keyset: DispatchKeySet, self_: &Tensor) -> Result<Scalar> {
         handles::_LOCAL_SCALAR_DENSE.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::empty_permuted`
+    #[inline]
+    pub fn empty_permuted(
+        keyset: DispatchKeySet,
+        size: &[SymInt],
+        physical_layout: &[i64],
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::EMPTY_PERMUTED.redispatch(keyset, (size, physical_layout, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::tril_indices`
+    #[inline]
+    pub fn tril_indices(
+        keyset: DispatchKeySet,
+        row: i64,
+        col: i64,
+        offset: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::TRIL_INDICES.redispatch(keyset, (row, col, offset, dtype, layout, device, pin_memory))
+    }
+
+    /// `aten::triu_indices`
+    #[inline]
+    pub fn triu_indices(
+        keyset: DispatchKeySet,
+        row: i64,
+        col: i64,
+        offset: i64,
+        dtype: Option<ScalarType>,
+        layout: Option<Layout>,
+        device: Option<Device>,
+        pin_memory: Option<bool>,
+    ) -> Result<Tensor> {
+        handles::TRIU_INDICES.redispatch(keyset, (row, col, offset, dtype, layout, device, pin_memory))
     }
 }

@@ -126,6 +126,76 @@ pub mod handles {
         TypedOp::new("aten::embedding_renorm_", "");
     /// `aten::one_hot`
     pub static ONE_HOT: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::one_hot", "");
+    /// `aten::take`
+    pub static TAKE: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::take", "");
+    /// `aten::take.out`
+    pub static TAKE_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::take", "out");
+    /// `aten::put`
+    pub static PUT: TypedOp<(Tensor, Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::put", "");
+    /// `aten::put_`
+    pub static PUT_: TypedOp<(Tensor, Tensor, Tensor, bool), Tensor> = TypedOp::new("aten::put_", "");
+    /// `aten::take_along_dim`
+    pub static TAKE_ALONG_DIM: TypedOp<(Tensor, Tensor, Option<i64>), Tensor> =
+        TypedOp::new("aten::take_along_dim", "");
+    /// `aten::take_along_dim.out`
+    pub static TAKE_ALONG_DIM_OUT: TypedOp<(Tensor, Tensor, Option<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::take_along_dim", "out");
+    /// `aten::index_fill.int_Scalar`
+    pub static INDEX_FILL_INT_SCALAR: TypedOp<(Tensor, i64, Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::index_fill", "int_Scalar");
+    /// `aten::index_fill_.int_Scalar`
+    pub static INDEX_FILL__INT_SCALAR: TypedOp<(Tensor, i64, Tensor, Scalar), Tensor> =
+        TypedOp::new("aten::index_fill_", "int_Scalar");
+    /// `aten::index_fill.int_Tensor`
+    pub static INDEX_FILL_INT_TENSOR: TypedOp<(Tensor, i64, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::index_fill", "int_Tensor");
+    /// `aten::index_fill_.int_Tensor`
+    pub static INDEX_FILL__INT_TENSOR: TypedOp<(Tensor, i64, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::index_fill_", "int_Tensor");
+    /// `aten::index_copy`
+    pub static INDEX_COPY: TypedOp<(Tensor, i64, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::index_copy", "");
+    /// `aten::index_copy_`
+    pub static INDEX_COPY_: TypedOp<(Tensor, i64, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::index_copy_", "");
+    /// `aten::index_copy.out`
+    pub static INDEX_COPY_OUT: TypedOp<(Tensor, i64, Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::index_copy", "out");
+    /// `aten::masked_scatter`
+    pub static MASKED_SCATTER: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::masked_scatter", "");
+    /// `aten::masked_scatter_`
+    pub static MASKED_SCATTER_: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::masked_scatter_", "");
+    /// `aten::masked_scatter_backward`
+    pub static MASKED_SCATTER_BACKWARD: TypedOp<(Tensor, Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::masked_scatter_backward", "");
+    /// `aten::argwhere`
+    pub static ARGWHERE: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::argwhere", "");
+    /// `aten::nonzero_static`
+    pub static NONZERO_STATIC: TypedOp<(Tensor, SymInt, i64), Tensor> =
+        TypedOp::new("aten::nonzero_static", "");
+    /// `aten::nonzero_static.out`
+    pub static NONZERO_STATIC_OUT: TypedOp<(Tensor, SymInt, i64, Tensor), Tensor> =
+        TypedOp::new("aten::nonzero_static", "out");
+    /// `aten::scatter_reduce.two`
+    pub static SCATTER_REDUCE_TWO: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool), Tensor> =
+        TypedOp::new("aten::scatter_reduce", "two");
+    /// `aten::scatter_reduce_.two`
+    pub static SCATTER_REDUCE__TWO: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool), Tensor> =
+        TypedOp::new("aten::scatter_reduce_", "two");
+    /// `aten::scatter_reduce.two_out`
+    pub static SCATTER_REDUCE_TWO_OUT: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool, Tensor), Tensor> =
+        TypedOp::new("aten::scatter_reduce", "two_out");
+    /// `aten::index_reduce`
+    pub static INDEX_REDUCE: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool), Tensor> =
+        TypedOp::new("aten::index_reduce", "");
+    /// `aten::index_reduce_`
+    pub static INDEX_REDUCE_: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool), Tensor> =
+        TypedOp::new("aten::index_reduce_", "");
+    /// `aten::index_reduce.out`
+    pub static INDEX_REDUCE_OUT: TypedOp<(Tensor, i64, Tensor, Tensor, String, bool, Tensor), Tensor> =
+        TypedOp::new("aten::index_reduce", "out");
 }
 
 /// Typed calls.
@@ -518,6 +588,226 @@ pub mod calls {
     #[inline]
     pub fn one_hot(self_: &Tensor, num_classes: i64) -> Result<Tensor> {
         handles::ONE_HOT.call((self_, num_classes))
+    }
+
+    /// `aten::take(Tensor self, Tensor index) -> Tensor`
+    #[inline]
+    pub fn take(self_: &Tensor, index: &Tensor) -> Result<Tensor> {
+        handles::TAKE.call((self_, index))
+    }
+
+    /// `aten::take.out(Tensor self, Tensor index, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn take_out(self_: &Tensor, index: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::TAKE_OUT.call((self_, index, out))
+    }
+
+    /// `aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor`
+    #[inline]
+    pub fn put(self_: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+        handles::PUT.call((self_, index, source, accumulate))
+    }
+
+    /// `aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)`
+    #[inline]
+    pub fn put_(self_: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+        handles::PUT_.call((self_, index, source, accumulate))
+    }
+
+    /// `aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor`
+    #[inline]
+    pub fn take_along_dim(self_: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+        handles::TAKE_ALONG_DIM.call((self_, indices, dim))
+    }
+
+    /// `aten::take_along_dim.out(Tensor self, Tensor indices, int? dim=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn take_along_dim_out(
+        self_: &Tensor,
+        indices: &Tensor,
+        dim: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TAKE_ALONG_DIM_OUT.call((self_, indices, dim, out))
+    }
+
+    /// `aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor`
+    #[inline]
+    pub fn index_fill_int_scalar(self_: &Tensor, dim: i64, index: &Tensor, value: &Scalar) -> Result<Tensor> {
+        handles::INDEX_FILL_INT_SCALAR.call((self_, dim, index, value))
+    }
+
+    /// `aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)`
+    #[inline]
+    pub fn index_fill__int_scalar(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL__INT_SCALAR.call((self_, dim, index, value))
+    }
+
+    /// `aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor`
+    #[inline]
+    pub fn index_fill_int_tensor(self_: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
+        handles::INDEX_FILL_INT_TENSOR.call((self_, dim, index, value))
+    }
+
+    /// `aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)`
+    #[inline]
+    pub fn index_fill__int_tensor(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL__INT_TENSOR.call((self_, dim, index, value))
+    }
+
+    /// `aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor`
+    #[inline]
+    pub fn index_copy(self_: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::INDEX_COPY.call((self_, dim, index, source))
+    }
+
+    /// `aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)`
+    #[inline]
+    pub fn index_copy_(self_: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::INDEX_COPY_.call((self_, dim, index, source))
+    }
+
+    /// `aten::index_copy.out(Tensor self, int dim, Tensor index, Tensor source, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn index_copy_out(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_COPY_OUT.call((self_, dim, index, source, out))
+    }
+
+    /// `aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor`
+    #[inline]
+    pub fn masked_scatter(self_: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::MASKED_SCATTER.call((self_, mask, source))
+    }
+
+    /// `aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)`
+    #[inline]
+    pub fn masked_scatter_(self_: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+        handles::MASKED_SCATTER_.call((self_, mask, source))
+    }
+
+    /// `aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor`
+    #[inline]
+    pub fn masked_scatter_backward(grad_output: &Tensor, mask: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
+        handles::MASKED_SCATTER_BACKWARD.call((grad_output, mask, sizes))
+    }
+
+    /// `aten::argwhere(Tensor self) -> Tensor`
+    #[inline]
+    pub fn argwhere(self_: &Tensor) -> Result<Tensor> {
+        handles::ARGWHERE.call((self_,))
+    }
+
+    /// `aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor`
+    #[inline]
+    pub fn nonzero_static(self_: &Tensor, size: &SymInt, fill_value: i64) -> Result<Tensor> {
+        handles::NONZERO_STATIC.call((self_, size, fill_value))
+    }
+
+    /// `aten::nonzero_static.out(Tensor self, *, SymInt size, int fill_value=-1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nonzero_static_out(
+        self_: &Tensor,
+        size: &SymInt,
+        fill_value: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NONZERO_STATIC_OUT.call((self_, size, fill_value, out))
+    }
+
+    /// `aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor`
+    #[inline]
+    pub fn scatter_reduce_two(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_TWO.call((self_, dim, index, src, reduce, include_self))
+    }
+
+    /// `aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter_reduce__two(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE__TWO.call((self_, dim, index, src, reduce, include_self))
+    }
+
+    /// `aten::scatter_reduce.two_out(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn scatter_reduce_two_out(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_TWO_OUT.call((self_, dim, index, src, reduce, include_self, out))
+    }
+
+    /// `aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor`
+    #[inline]
+    pub fn index_reduce(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE.call((self_, dim, index, source, reduce, include_self))
+    }
+
+    /// `aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor(a!)`
+    #[inline]
+    pub fn index_reduce_(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE_.call((self_, dim, index, source, reduce, include_self))
+    }
+
+    /// `aten::index_reduce.out(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn index_reduce_out(
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE_OUT.call((self_, dim, index, source, reduce, include_self, out))
     }
 }
 
@@ -1002,5 +1292,298 @@ pub mod redispatch {
     #[inline]
     pub fn one_hot(keyset: DispatchKeySet, self_: &Tensor, num_classes: i64) -> Result<Tensor> {
         handles::ONE_HOT.redispatch(keyset, (self_, num_classes))
+    }
+
+    /// `aten::take`
+    #[inline]
+    pub fn take(keyset: DispatchKeySet, self_: &Tensor, index: &Tensor) -> Result<Tensor> {
+        handles::TAKE.redispatch(keyset, (self_, index))
+    }
+
+    /// `aten::take.out`
+    #[inline]
+    pub fn take_out(keyset: DispatchKeySet, self_: &Tensor, index: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::TAKE_OUT.redispatch(keyset, (self_, index, out))
+    }
+
+    /// `aten::put`
+    #[inline]
+    pub fn put(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        handles::PUT.redispatch(keyset, (self_, index, source, accumulate))
+    }
+
+    /// `aten::put_`
+    #[inline]
+    pub fn put_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        handles::PUT_.redispatch(keyset, (self_, index, source, accumulate))
+    }
+
+    /// `aten::take_along_dim`
+    #[inline]
+    pub fn take_along_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        dim: Option<i64>,
+    ) -> Result<Tensor> {
+        handles::TAKE_ALONG_DIM.redispatch(keyset, (self_, indices, dim))
+    }
+
+    /// `aten::take_along_dim.out`
+    #[inline]
+    pub fn take_along_dim_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        indices: &Tensor,
+        dim: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TAKE_ALONG_DIM_OUT.redispatch(keyset, (self_, indices, dim, out))
+    }
+
+    /// `aten::index_fill.int_Scalar`
+    #[inline]
+    pub fn index_fill_int_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL_INT_SCALAR.redispatch(keyset, (self_, dim, index, value))
+    }
+
+    /// `aten::index_fill_.int_Scalar`
+    #[inline]
+    pub fn index_fill__int_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Scalar,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL__INT_SCALAR.redispatch(keyset, (self_, dim, index, value))
+    }
+
+    /// `aten::index_fill.int_Tensor`
+    #[inline]
+    pub fn index_fill_int_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL_INT_TENSOR.redispatch(keyset, (self_, dim, index, value))
+    }
+
+    /// `aten::index_fill_.int_Tensor`
+    #[inline]
+    pub fn index_fill__int_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        value: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_FILL__INT_TENSOR.redispatch(keyset, (self_, dim, index, value))
+    }
+
+    /// `aten::index_copy`
+    #[inline]
+    pub fn index_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_COPY.redispatch(keyset, (self_, dim, index, source))
+    }
+
+    /// `aten::index_copy_`
+    #[inline]
+    pub fn index_copy_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_COPY_.redispatch(keyset, (self_, dim, index, source))
+    }
+
+    /// `aten::index_copy.out`
+    #[inline]
+    pub fn index_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_COPY_OUT.redispatch(keyset, (self_, dim, index, source, out))
+    }
+
+    /// `aten::masked_scatter`
+    #[inline]
+    pub fn masked_scatter(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mask: &Tensor,
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MASKED_SCATTER.redispatch(keyset, (self_, mask, source))
+    }
+
+    /// `aten::masked_scatter_`
+    #[inline]
+    pub fn masked_scatter_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mask: &Tensor,
+        source: &Tensor,
+    ) -> Result<Tensor> {
+        handles::MASKED_SCATTER_.redispatch(keyset, (self_, mask, source))
+    }
+
+    /// `aten::masked_scatter_backward`
+    #[inline]
+    pub fn masked_scatter_backward(
+        keyset: DispatchKeySet,
+        grad_output: &Tensor,
+        mask: &Tensor,
+        sizes: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::MASKED_SCATTER_BACKWARD.redispatch(keyset, (grad_output, mask, sizes))
+    }
+
+    /// `aten::argwhere`
+    #[inline]
+    pub fn argwhere(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ARGWHERE.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::nonzero_static`
+    #[inline]
+    pub fn nonzero_static(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &SymInt,
+        fill_value: i64,
+    ) -> Result<Tensor> {
+        handles::NONZERO_STATIC.redispatch(keyset, (self_, size, fill_value))
+    }
+
+    /// `aten::nonzero_static.out`
+    #[inline]
+    pub fn nonzero_static_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &SymInt,
+        fill_value: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NONZERO_STATIC_OUT.redispatch(keyset, (self_, size, fill_value, out))
+    }
+
+    /// `aten::scatter_reduce.two`
+    #[inline]
+    pub fn scatter_reduce_two(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_TWO.redispatch(keyset, (self_, dim, index, src, reduce, include_self))
+    }
+
+    /// `aten::scatter_reduce_.two`
+    #[inline]
+    pub fn scatter_reduce__two(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE__TWO.redispatch(keyset, (self_, dim, index, src, reduce, include_self))
+    }
+
+    /// `aten::scatter_reduce.two_out`
+    #[inline]
+    pub fn scatter_reduce_two_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: &str,
+        include_self: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SCATTER_REDUCE_TWO_OUT
+            .redispatch(keyset, (self_, dim, index, src, reduce, include_self, out))
+    }
+
+    /// `aten::index_reduce`
+    #[inline]
+    pub fn index_reduce(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE.redispatch(keyset, (self_, dim, index, source, reduce, include_self))
+    }
+
+    /// `aten::index_reduce_`
+    #[inline]
+    pub fn index_reduce_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE_.redispatch(keyset, (self_, dim, index, source, reduce, include_self))
+    }
+
+    /// `aten::index_reduce.out`
+    #[inline]
+    pub fn index_reduce_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        reduce: &str,
+        include_self: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::INDEX_REDUCE_OUT.redispatch(keyset, (self_, dim, index, source, reduce, include_self, out))
     }
 }

@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{Scalar, Tensor};
+    use c10::{Scalar, ScalarType, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::mm`
@@ -55,11 +55,176 @@ pub mod handles {
     /// `aten::linear.out`
     pub static LINEAR_OUT: TypedOp<(Tensor, Tensor, Option<Tensor>, Tensor), Tensor> =
         TypedOp::new("aten::linear", "out");
+    /// `aten::ger`
+    pub static GER: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::ger", "");
+    /// `aten::ger.out`
+    pub static GER_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::ger", "out");
+    /// `aten::vdot`
+    pub static VDOT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::vdot", "");
+    /// `aten::vdot.out`
+    pub static VDOT_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::vdot", "out");
+    /// `aten::inner`
+    pub static INNER: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::inner", "");
+    /// `aten::inner.out`
+    pub static INNER_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::inner", "out");
+    /// `aten::tensordot`
+    pub static TENSORDOT: TypedOp<(Tensor, Tensor, Vec<i64>, Vec<i64>), Tensor> =
+        TypedOp::new("aten::tensordot", "");
+    /// `aten::tensordot.out`
+    pub static TENSORDOT_OUT: TypedOp<(Tensor, Tensor, Vec<i64>, Vec<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::tensordot", "out");
+    /// `aten::kron`
+    pub static KRON: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::kron", "");
+    /// `aten::kron.out`
+    pub static KRON_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> = TypedOp::new("aten::kron", "out");
+    /// `aten::cross`
+    pub static CROSS: TypedOp<(Tensor, Tensor, Option<i64>), Tensor> = TypedOp::new("aten::cross", "");
+    /// `aten::cross.out`
+    pub static CROSS_OUT: TypedOp<(Tensor, Tensor, Option<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::cross", "out");
+    /// `aten::linalg_cross`
+    pub static LINALG_CROSS: TypedOp<(Tensor, Tensor, i64), Tensor> = TypedOp::new("aten::linalg_cross", "");
+    /// `aten::linalg_cross.out`
+    pub static LINALG_CROSS_OUT: TypedOp<(Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::linalg_cross", "out");
+    /// `aten::addr`
+    pub static ADDR: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addr", "");
+    /// `aten::addr_`
+    pub static ADDR_: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addr_", "");
+    /// `aten::addr.out`
+    pub static ADDR_OUT: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::addr", "out");
+    /// `aten::addmv`
+    pub static ADDMV: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addmv", "");
+    /// `aten::addmv_`
+    pub static ADDMV_: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addmv_", "");
+    /// `aten::addmv.out`
+    pub static ADDMV_OUT: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::addmv", "out");
+    /// `aten::addbmm`
+    pub static ADDBMM: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addbmm", "");
+    /// `aten::addbmm_`
+    pub static ADDBMM_: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar), Tensor> =
+        TypedOp::new("aten::addbmm_", "");
+    /// `aten::addbmm.out`
+    pub static ADDBMM_OUT: TypedOp<(Tensor, Tensor, Tensor, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::addbmm", "out");
+    /// `aten::linalg_matmul`
+    pub static LINALG_MATMUL: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::linalg_matmul", "");
+    /// `aten::linalg_matmul.out`
+    pub static LINALG_MATMUL_OUT: TypedOp<(Tensor, Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::linalg_matmul", "out");
+    /// `aten::linalg_vecdot`
+    pub static LINALG_VECDOT: TypedOp<(Tensor, Tensor, i64), Tensor> =
+        TypedOp::new("aten::linalg_vecdot", "");
+    /// `aten::linalg_vecdot.out`
+    pub static LINALG_VECDOT_OUT: TypedOp<(Tensor, Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::linalg_vecdot", "out");
+    /// `aten::linalg_diagonal`
+    pub static LINALG_DIAGONAL: TypedOp<(Tensor, i64, i64, i64), Tensor> =
+        TypedOp::new("aten::linalg_diagonal", "");
+    /// `aten::linalg_multi_dot`
+    pub static LINALG_MULTI_DOT: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::linalg_multi_dot", "");
+    /// `aten::linalg_multi_dot.out`
+    pub static LINALG_MULTI_DOT_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> =
+        TypedOp::new("aten::linalg_multi_dot", "out");
+    /// `aten::chain_matmul`
+    pub static CHAIN_MATMUL: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::chain_matmul", "");
+    /// `aten::chain_matmul.out`
+    pub static CHAIN_MATMUL_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> =
+        TypedOp::new("aten::chain_matmul", "out");
+    /// `aten::einsum`
+    pub static EINSUM: TypedOp<(String, Vec<Tensor>, Option<Vec<i64>>), Tensor> =
+        TypedOp::new("aten::einsum", "");
+    /// `aten::vander`
+    pub static VANDER: TypedOp<(Tensor, Option<i64>, bool), Tensor> = TypedOp::new("aten::vander", "");
+    /// `aten::linalg_vander`
+    pub static LINALG_VANDER: TypedOp<(Tensor, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::linalg_vander", "");
+    /// `aten::cov`
+    pub static COV: TypedOp<(Tensor, i64, Option<Tensor>, Option<Tensor>), Tensor> =
+        TypedOp::new("aten::cov", "");
+    /// `aten::corrcoef`
+    pub static CORRCOEF: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::corrcoef", "");
+    /// `aten::linalg_vector_norm`
+    pub static LINALG_VECTOR_NORM: TypedOp<
+        (Tensor, Scalar, Option<Vec<i64>>, bool, Option<ScalarType>),
+        Tensor,
+    > = TypedOp::new("aten::linalg_vector_norm", "");
+    /// `aten::linalg_vector_norm.out`
+    pub static LINALG_VECTOR_NORM_OUT: TypedOp<
+        (Tensor, Scalar, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::linalg_vector_norm", "out");
+    /// `aten::linalg_matrix_norm`
+    pub static LINALG_MATRIX_NORM: TypedOp<(Tensor, Scalar, Vec<i64>, bool, Option<ScalarType>), Tensor> =
+        TypedOp::new("aten::linalg_matrix_norm", "");
+    /// `aten::linalg_matrix_norm.out`
+    pub static LINALG_MATRIX_NORM_OUT: TypedOp<
+        (Tensor, Scalar, Vec<i64>, bool, Option<ScalarType>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::linalg_matrix_norm", "out");
+    /// `aten::linalg_matrix_norm.str_ord`
+    pub static LINALG_MATRIX_NORM_STR_ORD: TypedOp<
+        (Tensor, String, Vec<i64>, bool, Option<ScalarType>),
+        Tensor,
+    > = TypedOp::new("aten::linalg_matrix_norm", "str_ord");
+    /// `aten::linalg_matrix_norm.str_ord_out`
+    pub static LINALG_MATRIX_NORM_STR_ORD_OUT: TypedOp<
+        (Tensor, String, Vec<i64>, bool, Option<ScalarType>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::linalg_matrix_norm", "str_ord_out");
+    /// `aten::linalg_norm`
+    pub static LINALG_NORM: TypedOp<
+        (Tensor, Option<Scalar>, Option<Vec<i64>>, bool, Option<ScalarType>),
+        Tensor,
+    > = TypedOp::new("aten::linalg_norm", "");
+    /// `aten::linalg_norm.out`
+    pub static LINALG_NORM_OUT: TypedOp<
+        (Tensor, Option<Scalar>, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::linalg_norm", "out");
+    /// `aten::linalg_norm.ord_str`
+    pub static LINALG_NORM_ORD_STR: TypedOp<
+        (Tensor, String, Option<Vec<i64>>, bool, Option<ScalarType>),
+        Tensor,
+    > = TypedOp::new("aten::linalg_norm", "ord_str");
+    /// `aten::linalg_norm.ord_str_out`
+    pub static LINALG_NORM_ORD_STR_OUT: TypedOp<
+        (Tensor, String, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::linalg_norm", "ord_str_out");
+    /// `aten::dist`
+    pub static DIST: TypedOp<(Tensor, Tensor, Scalar), Tensor> = TypedOp::new("aten::dist", "");
+    /// `aten::renorm`
+    pub static RENORM: TypedOp<(Tensor, Scalar, i64, Scalar), Tensor> = TypedOp::new("aten::renorm", "");
+    /// `aten::renorm_`
+    pub static RENORM_: TypedOp<(Tensor, Scalar, i64, Scalar), Tensor> = TypedOp::new("aten::renorm_", "");
+    /// `aten::renorm.out`
+    pub static RENORM_OUT: TypedOp<(Tensor, Scalar, i64, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::renorm", "out");
+    /// `aten::triu`
+    pub static TRIU: TypedOp<(Tensor, SymInt), Tensor> = TypedOp::new("aten::triu", "");
+    /// `aten::triu_`
+    pub static TRIU_: TypedOp<(Tensor, SymInt), Tensor> = TypedOp::new("aten::triu_", "");
+    /// `aten::triu.out`
+    pub static TRIU_OUT: TypedOp<(Tensor, SymInt, Tensor), Tensor> = TypedOp::new("aten::triu", "out");
+    /// `aten::tril`
+    pub static TRIL: TypedOp<(Tensor, SymInt), Tensor> = TypedOp::new("aten::tril", "");
+    /// `aten::tril_`
+    pub static TRIL_: TypedOp<(Tensor, SymInt), Tensor> = TypedOp::new("aten::tril_", "");
+    /// `aten::tril.out`
+    pub static TRIL_OUT: TypedOp<(Tensor, SymInt, Tensor), Tensor> = TypedOp::new("aten::tril", "out");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Scalar, Tensor};
+    use c10::{Result, Scalar, ScalarType, SymInt, Tensor};
 
     use super::handles;
 
@@ -225,11 +390,497 @@ pub mod calls {
     ) -> Result<Tensor> {
         handles::LINEAR_OUT.call((input, weight, bias, out))
     }
+
+    /// `aten::ger(Tensor self, Tensor vec2) -> Tensor`
+    #[inline]
+    pub fn ger(self_: &Tensor, vec2: &Tensor) -> Result<Tensor> {
+        handles::GER.call((self_, vec2))
+    }
+
+    /// `aten::ger.out(Tensor self, Tensor vec2, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn ger_out(self_: &Tensor, vec2: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::GER_OUT.call((self_, vec2, out))
+    }
+
+    /// `aten::vdot(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn vdot(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::VDOT.call((self_, other))
+    }
+
+    /// `aten::vdot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn vdot_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VDOT_OUT.call((self_, other, out))
+    }
+
+    /// `aten::inner(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn inner(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::INNER.call((self_, other))
+    }
+
+    /// `aten::inner.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn inner_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::INNER_OUT.call((self_, other, out))
+    }
+
+    /// `aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor`
+    #[inline]
+    pub fn tensordot(
+        self_: &Tensor,
+        other: &Tensor,
+        dims_self: &[i64],
+        dims_other: &[i64],
+    ) -> Result<Tensor> {
+        handles::TENSORDOT.call((self_, other, dims_self, dims_other))
+    }
+
+    /// `aten::tensordot.out(Tensor self, Tensor other, int[] dims_self, int[] dims_other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn tensordot_out(
+        self_: &Tensor,
+        other: &Tensor,
+        dims_self: &[i64],
+        dims_other: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TENSORDOT_OUT.call((self_, other, dims_self, dims_other, out))
+    }
+
+    /// `aten::kron(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn kron(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::KRON.call((self_, other))
+    }
+
+    /// `aten::kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn kron_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::KRON_OUT.call((self_, other, out))
+    }
+
+    /// `aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor`
+    #[inline]
+    pub fn cross(self_: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+        handles::CROSS.call((self_, other, dim))
+    }
+
+    /// `aten::cross.out(Tensor self, Tensor other, int? dim=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn cross_out(self_: &Tensor, other: &Tensor, dim: Option<i64>, out: &Tensor) -> Result<Tensor> {
+        handles::CROSS_OUT.call((self_, other, dim, out))
+    }
+
+    /// `aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor`
+    #[inline]
+    pub fn linalg_cross(self_: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::LINALG_CROSS.call((self_, other, dim))
+    }
+
+    /// `aten::linalg_cross.out(Tensor self, Tensor other, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_cross_out(self_: &Tensor, other: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::LINALG_CROSS_OUT.call((self_, other, dim, out))
+    }
+
+    /// `aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
+    #[inline]
+    pub fn addr(
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDR.call((self_, vec1, vec2, beta, alpha))
+    }
+
+    /// `aten::addr_(Tensor(a!) self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+    #[inline]
+    pub fn addr_(
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDR_.call((self_, vec1, vec2, beta, alpha))
+    }
+
+    /// `aten::addr.out(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn addr_out(
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDR_OUT.call((self_, vec1, vec2, beta, alpha, out))
+    }
+
+    /// `aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
+    #[inline]
+    pub fn addmv(
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDMV.call((self_, mat, vec, beta, alpha))
+    }
+
+    /// `aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+    #[inline]
+    pub fn addmv_(
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDMV_.call((self_, mat, vec, beta, alpha))
+    }
+
+    /// `aten::addmv.out(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn addmv_out(
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDMV_OUT.call((self_, mat, vec, beta, alpha, out))
+    }
+
+    /// `aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor`
+    #[inline]
+    pub fn addbmm(
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDBMM.call((self_, batch1, batch2, beta, alpha))
+    }
+
+    /// `aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)`
+    #[inline]
+    pub fn addbmm_(
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDBMM_.call((self_, batch1, batch2, beta, alpha))
+    }
+
+    /// `aten::addbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn addbmm_out(
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDBMM_OUT.call((self_, batch1, batch2, beta, alpha, out))
+    }
+
+    /// `aten::linalg_matmul(Tensor self, Tensor other) -> Tensor`
+    #[inline]
+    pub fn linalg_matmul(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LINALG_MATMUL.call((self_, other))
+    }
+
+    /// `aten::linalg_matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_matmul_out(self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::LINALG_MATMUL_OUT.call((self_, other, out))
+    }
+
+    /// `aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor`
+    #[inline]
+    pub fn linalg_vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::LINALG_VECDOT.call((x, y, dim))
+    }
+
+    /// `aten::linalg_vecdot.out(Tensor x, Tensor y, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_vecdot_out(x: &Tensor, y: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::LINALG_VECDOT_OUT.call((x, y, dim, out))
+    }
+
+    /// `aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)`
+    #[inline]
+    pub fn linalg_diagonal(A: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        handles::LINALG_DIAGONAL.call((A, offset, dim1, dim2))
+    }
+
+    /// `aten::linalg_multi_dot(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::LINALG_MULTI_DOT.call((tensors,))
+    }
+
+    /// `aten::linalg_multi_dot.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_multi_dot_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::LINALG_MULTI_DOT_OUT.call((tensors, out))
+    }
+
+    /// `aten::chain_matmul(Tensor[] matrices) -> Tensor`
+    #[inline]
+    pub fn chain_matmul(matrices: &[Tensor]) -> Result<Tensor> {
+        handles::CHAIN_MATMUL.call((matrices,))
+    }
+
+    /// `aten::chain_matmul.out(Tensor[] matrices, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn chain_matmul_out(matrices: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::CHAIN_MATMUL_OUT.call((matrices, out))
+    }
+
+    /// `aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor`
+    #[inline]
+    pub fn einsum(equation: &str, tensors: &[Tensor], path: Option<&[i64]>) -> Result<Tensor> {
+        handles::EINSUM.call((equation, tensors, path))
+    }
+
+    /// `aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor`
+    #[inline]
+    pub fn vander(x: &Tensor, N: Option<i64>, increasing: bool) -> Result<Tensor> {
+        handles::VANDER.call((x, N, increasing))
+    }
+
+    /// `aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor`
+    #[inline]
+    pub fn linalg_vander(x: &Tensor, N: Option<&SymInt>) -> Result<Tensor> {
+        handles::LINALG_VANDER.call((x, N))
+    }
+
+    /// `aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor`
+    #[inline]
+    pub fn cov(
+        self_: &Tensor,
+        correction: i64,
+        fweights: Option<&Tensor>,
+        aweights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::COV.call((self_, correction, fweights, aweights))
+    }
+
+    /// `aten::corrcoef(Tensor self) -> Tensor`
+    #[inline]
+    pub fn corrcoef(self_: &Tensor) -> Result<Tensor> {
+        handles::CORRCOEF.call((self_,))
+    }
+
+    /// `aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn linalg_vector_norm(
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_VECTOR_NORM.call((self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_vector_norm_out(
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_VECTOR_NORM_OUT.call((self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn linalg_matrix_norm(
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM.call((self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_matrix_norm.out(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_matrix_norm_out(
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_OUT.call((self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn linalg_matrix_norm_str_ord(
+        self_: &Tensor,
+        ord: &str,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_STR_ORD.call((self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_matrix_norm.str_ord_out(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_matrix_norm_str_ord_out(
+        self_: &Tensor,
+        ord: &str,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_STR_ORD_OUT.call((self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn linalg_norm(
+        self_: &Tensor,
+        ord: Option<&Scalar>,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM.call((self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_norm.out(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_norm_out(
+        self_: &Tensor,
+        ord: Option<&Scalar>,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_OUT.call((self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn linalg_norm_ord_str(
+        self_: &Tensor,
+        ord: &str,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_ORD_STR.call((self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_norm.ord_str_out(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn linalg_norm_ord_str_out(
+        self_: &Tensor,
+        ord: &str,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_ORD_STR_OUT.call((self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor`
+    #[inline]
+    pub fn dist(self_: &Tensor, other: &Tensor, p: &Scalar) -> Result<Tensor> {
+        handles::DIST.call((self_, other, p))
+    }
+
+    /// `aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor`
+    #[inline]
+    pub fn renorm(self_: &Tensor, p: &Scalar, dim: i64, maxnorm: &Scalar) -> Result<Tensor> {
+        handles::RENORM.call((self_, p, dim, maxnorm))
+    }
+
+    /// `aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)`
+    #[inline]
+    pub fn renorm_(self_: &Tensor, p: &Scalar, dim: i64, maxnorm: &Scalar) -> Result<Tensor> {
+        handles::RENORM_.call((self_, p, dim, maxnorm))
+    }
+
+    /// `aten::renorm.out(Tensor self, Scalar p, int dim, Scalar maxnorm, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn renorm_out(
+        self_: &Tensor,
+        p: &Scalar,
+        dim: i64,
+        maxnorm: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::RENORM_OUT.call((self_, p, dim, maxnorm, out))
+    }
+
+    /// `aten::triu(Tensor self, SymInt diagonal=0) -> Tensor`
+    #[inline]
+    pub fn triu(self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIU.call((self_, diagonal))
+    }
+
+    /// `aten::triu_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)`
+    #[inline]
+    pub fn triu_(self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIU_.call((self_, diagonal))
+    }
+
+    /// `aten::triu.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn triu_out(self_: &Tensor, diagonal: &SymInt, out: &Tensor) -> Result<Tensor> {
+        handles::TRIU_OUT.call((self_, diagonal, out))
+    }
+
+    /// `aten::tril(Tensor self, SymInt diagonal=0) -> Tensor`
+    #[inline]
+    pub fn tril(self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIL.call((self_, diagonal))
+    }
+
+    /// `aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)`
+    #[inline]
+    pub fn tril_(self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIL_.call((self_, diagonal))
+    }
+
+    /// `aten::tril.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn tril_out(self_: &Tensor, diagonal: &SymInt, out: &Tensor) -> Result<Tensor> {
+        handles::TRIL_OUT.call((self_, diagonal, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Scalar, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, ScalarType, SymInt, Tensor};
 
     use super::handles;
 
@@ -411,5 +1062,570 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::LINEAR_OUT.redispatch(keyset, (input, weight, bias, out))
+    }
+
+    /// `aten::ger`
+    #[inline]
+    pub fn ger(keyset: DispatchKeySet, self_: &Tensor, vec2: &Tensor) -> Result<Tensor> {
+        handles::GER.redispatch(keyset, (self_, vec2))
+    }
+
+    /// `aten::ger.out`
+    #[inline]
+    pub fn ger_out(keyset: DispatchKeySet, self_: &Tensor, vec2: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::GER_OUT.redispatch(keyset, (self_, vec2, out))
+    }
+
+    /// `aten::vdot`
+    #[inline]
+    pub fn vdot(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::VDOT.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::vdot.out`
+    #[inline]
+    pub fn vdot_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VDOT_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::inner`
+    #[inline]
+    pub fn inner(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::INNER.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::inner.out`
+    #[inline]
+    pub fn inner_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::INNER_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::tensordot`
+    #[inline]
+    pub fn tensordot(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        dims_self: &[i64],
+        dims_other: &[i64],
+    ) -> Result<Tensor> {
+        handles::TENSORDOT.redispatch(keyset, (self_, other, dims_self, dims_other))
+    }
+
+    /// `aten::tensordot.out`
+    #[inline]
+    pub fn tensordot_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        dims_self: &[i64],
+        dims_other: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TENSORDOT_OUT.redispatch(keyset, (self_, other, dims_self, dims_other, out))
+    }
+
+    /// `aten::kron`
+    #[inline]
+    pub fn kron(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::KRON.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::kron.out`
+    #[inline]
+    pub fn kron_out(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::KRON_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::cross`
+    #[inline]
+    pub fn cross(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+        handles::CROSS.redispatch(keyset, (self_, other, dim))
+    }
+
+    /// `aten::cross.out`
+    #[inline]
+    pub fn cross_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        dim: Option<i64>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::CROSS_OUT.redispatch(keyset, (self_, other, dim, out))
+    }
+
+    /// `aten::linalg_cross`
+    #[inline]
+    pub fn linalg_cross(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::LINALG_CROSS.redispatch(keyset, (self_, other, dim))
+    }
+
+    /// `aten::linalg_cross.out`
+    #[inline]
+    pub fn linalg_cross_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        dim: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_CROSS_OUT.redispatch(keyset, (self_, other, dim, out))
+    }
+
+    /// `aten::addr`
+    #[inline]
+    pub fn addr(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDR.redispatch(keyset, (self_, vec1, vec2, beta, alpha))
+    }
+
+    /// `aten::addr_`
+    #[inline]
+    pub fn addr_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDR_.redispatch(keyset, (self_, vec1, vec2, beta, alpha))
+    }
+
+    /// `aten::addr.out`
+    #[inline]
+    pub fn addr_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        vec1: &Tensor,
+        vec2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDR_OUT.redispatch(keyset, (self_, vec1, vec2, beta, alpha, out))
+    }
+
+    /// `aten::addmv`
+    #[inline]
+    pub fn addmv(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDMV.redispatch(keyset, (self_, mat, vec, beta, alpha))
+    }
+
+    /// `aten::addmv_`
+    #[inline]
+    pub fn addmv_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDMV_.redispatch(keyset, (self_, mat, vec, beta, alpha))
+    }
+
+    /// `aten::addmv.out`
+    #[inline]
+    pub fn addmv_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mat: &Tensor,
+        vec: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDMV_OUT.redispatch(keyset, (self_, mat, vec, beta, alpha, out))
+    }
+
+    /// `aten::addbmm`
+    #[inline]
+    pub fn addbmm(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDBMM.redispatch(keyset, (self_, batch1, batch2, beta, alpha))
+    }
+
+    /// `aten::addbmm_`
+    #[inline]
+    pub fn addbmm_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+    ) -> Result<Tensor> {
+        handles::ADDBMM_.redispatch(keyset, (self_, batch1, batch2, beta, alpha))
+    }
+
+    /// `aten::addbmm.out`
+    #[inline]
+    pub fn addbmm_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        batch1: &Tensor,
+        batch2: &Tensor,
+        beta: &Scalar,
+        alpha: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::ADDBMM_OUT.redispatch(keyset, (self_, batch1, batch2, beta, alpha, out))
+    }
+
+    /// `aten::linalg_matmul`
+    #[inline]
+    pub fn linalg_matmul(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor) -> Result<Tensor> {
+        handles::LINALG_MATMUL.redispatch(keyset, (self_, other))
+    }
+
+    /// `aten::linalg_matmul.out`
+    #[inline]
+    pub fn linalg_matmul_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        other: &Tensor,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATMUL_OUT.redispatch(keyset, (self_, other, out))
+    }
+
+    /// `aten::linalg_vecdot`
+    #[inline]
+    pub fn linalg_vecdot(keyset: DispatchKeySet, x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::LINALG_VECDOT.redispatch(keyset, (x, y, dim))
+    }
+
+    /// `aten::linalg_vecdot.out`
+    #[inline]
+    pub fn linalg_vecdot_out(
+        keyset: DispatchKeySet,
+        x: &Tensor,
+        y: &Tensor,
+        dim: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_VECDOT_OUT.redispatch(keyset, (x, y, dim, out))
+    }
+
+    /// `aten::linalg_diagonal`
+    #[inline]
+    pub fn linalg_diagonal(
+        keyset: DispatchKeySet,
+        A: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    ) -> Result<Tensor> {
+        handles::LINALG_DIAGONAL.redispatch(keyset, (A, offset, dim1, dim2))
+    }
+
+    /// `aten::linalg_multi_dot`
+    #[inline]
+    pub fn linalg_multi_dot(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::LINALG_MULTI_DOT.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::linalg_multi_dot.out`
+    #[inline]
+    pub fn linalg_multi_dot_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::LINALG_MULTI_DOT_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::chain_matmul`
+    #[inline]
+    pub fn chain_matmul(keyset: DispatchKeySet, matrices: &[Tensor]) -> Result<Tensor> {
+        handles::CHAIN_MATMUL.redispatch(keyset, (matrices,))
+    }
+
+    /// `aten::chain_matmul.out`
+    #[inline]
+    pub fn chain_matmul_out(keyset: DispatchKeySet, matrices: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::CHAIN_MATMUL_OUT.redispatch(keyset, (matrices, out))
+    }
+
+    /// `aten::einsum`
+    #[inline]
+    pub fn einsum(
+        keyset: DispatchKeySet,
+        equation: &str,
+        tensors: &[Tensor],
+        path: Option<&[i64]>,
+    ) -> Result<Tensor> {
+        handles::EINSUM.redispatch(keyset, (equation, tensors, path))
+    }
+
+    /// `aten::vander`
+    #[inline]
+    pub fn vander(keyset: DispatchKeySet, x: &Tensor, N: Option<i64>, increasing: bool) -> Result<Tensor> {
+        handles::VANDER.redispatch(keyset, (x, N, increasing))
+    }
+
+    /// `aten::linalg_vander`
+    #[inline]
+    pub fn linalg_vander(keyset: DispatchKeySet, x: &Tensor, N: Option<&SymInt>) -> Result<Tensor> {
+        handles::LINALG_VANDER.redispatch(keyset, (x, N))
+    }
+
+    /// `aten::cov`
+    #[inline]
+    pub fn cov(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        correction: i64,
+        fweights: Option<&Tensor>,
+        aweights: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::COV.redispatch(keyset, (self_, correction, fweights, aweights))
+    }
+
+    /// `aten::corrcoef`
+    #[inline]
+    pub fn corrcoef(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::CORRCOEF.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::linalg_vector_norm`
+    #[inline]
+    pub fn linalg_vector_norm(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_VECTOR_NORM.redispatch(keyset, (self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_vector_norm.out`
+    #[inline]
+    pub fn linalg_vector_norm_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_VECTOR_NORM_OUT.redispatch(keyset, (self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_matrix_norm`
+    #[inline]
+    pub fn linalg_matrix_norm(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM.redispatch(keyset, (self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_matrix_norm.out`
+    #[inline]
+    pub fn linalg_matrix_norm_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &Scalar,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_OUT.redispatch(keyset, (self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_matrix_norm.str_ord`
+    #[inline]
+    pub fn linalg_matrix_norm_str_ord(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &str,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_STR_ORD.redispatch(keyset, (self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_matrix_norm.str_ord_out`
+    #[inline]
+    pub fn linalg_matrix_norm_str_ord_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &str,
+        dim: &[i64],
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_MATRIX_NORM_STR_ORD_OUT.redispatch(keyset, (self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_norm`
+    #[inline]
+    pub fn linalg_norm(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: Option<&Scalar>,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM.redispatch(keyset, (self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_norm.out`
+    #[inline]
+    pub fn linalg_norm_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: Option<&Scalar>,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_OUT.redispatch(keyset, (self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::linalg_norm.ord_str`
+    #[inline]
+    pub fn linalg_norm_ord_str(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &str,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_ORD_STR.redispatch(keyset, (self_, ord, dim, keepdim, dtype))
+    }
+
+    /// `aten::linalg_norm.ord_str_out`
+    #[inline]
+    pub fn linalg_norm_ord_str_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        ord: &str,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LINALG_NORM_ORD_STR_OUT.redispatch(keyset, (self_, ord, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::dist`
+    #[inline]
+    pub fn dist(keyset: DispatchKeySet, self_: &Tensor, other: &Tensor, p: &Scalar) -> Result<Tensor> {
+        handles::DIST.redispatch(keyset, (self_, other, p))
+    }
+
+    /// `aten::renorm`
+    #[inline]
+    pub fn renorm(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        p: &Scalar,
+        dim: i64,
+        maxnorm: &Scalar,
+    ) -> Result<Tensor> {
+        handles::RENORM.redispatch(keyset, (self_, p, dim, maxnorm))
+    }
+
+    /// `aten::renorm_`
+    #[inline]
+    pub fn renorm_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        p: &Scalar,
+        dim: i64,
+        maxnorm: &Scalar,
+    ) -> Result<Tensor> {
+        handles::RENORM_.redispatch(keyset, (self_, p, dim, maxnorm))
+    }
+
+    /// `aten::renorm.out`
+    #[inline]
+    pub fn renorm_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        p: &Scalar,
+        dim: i64,
+        maxnorm: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::RENORM_OUT.redispatch(keyset, (self_, p, dim, maxnorm, out))
+    }
+
+    /// `aten::triu`
+    #[inline]
+    pub fn triu(keyset: DispatchKeySet, self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIU.redispatch(keyset, (self_, diagonal))
+    }
+
+    /// `aten::triu_`
+    #[inline]
+    pub fn triu_(keyset: DispatchKeySet, self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIU_.redispatch(keyset, (self_, diagonal))
+    }
+
+    /// `aten::triu.out`
+    #[inline]
+    pub fn triu_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        diagonal: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TRIU_OUT.redispatch(keyset, (self_, diagonal, out))
+    }
+
+    /// `aten::tril`
+    #[inline]
+    pub fn tril(keyset: DispatchKeySet, self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIL.redispatch(keyset, (self_, diagonal))
+    }
+
+    /// `aten::tril_`
+    #[inline]
+    pub fn tril_(keyset: DispatchKeySet, self_: &Tensor, diagonal: &SymInt) -> Result<Tensor> {
+        handles::TRIL_.redispatch(keyset, (self_, diagonal))
+    }
+
+    /// `aten::tril.out`
+    #[inline]
+    pub fn tril_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        diagonal: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TRIL_OUT.redispatch(keyset, (self_, diagonal, out))
     }
 }

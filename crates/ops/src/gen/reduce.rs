@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{ScalarType, SymInt, Tensor};
+    use c10::{Scalar, ScalarType, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::sum`
@@ -151,11 +151,106 @@ pub mod handles {
     /// `aten::_log_softmax_backward_data.out`
     pub static _LOG_SOFTMAX_BACKWARD_DATA_OUT: TypedOp<(Tensor, Tensor, i64, ScalarType, Tensor), Tensor> =
         TypedOp::new("aten::_log_softmax_backward_data", "out");
+    /// `aten::var`
+    pub static VAR: TypedOp<(Tensor, bool), Tensor> = TypedOp::new("aten::var", "");
+    /// `aten::var.dim`
+    pub static VAR_DIM: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool), Tensor> =
+        TypedOp::new("aten::var", "dim");
+    /// `aten::var.out`
+    pub static VAR_OUT: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::var", "out");
+    /// `aten::var.correction`
+    pub static VAR_CORRECTION: TypedOp<(Tensor, Option<Vec<i64>>, Option<Scalar>, bool), Tensor> =
+        TypedOp::new("aten::var", "correction");
+    /// `aten::var.correction_out`
+    pub static VAR_CORRECTION_OUT: TypedOp<(Tensor, Option<Vec<i64>>, Option<Scalar>, bool, Tensor), Tensor> =
+        TypedOp::new("aten::var", "correction_out");
+    /// `aten::std`
+    pub static STD: TypedOp<(Tensor, bool), Tensor> = TypedOp::new("aten::std", "");
+    /// `aten::std.dim`
+    pub static STD_DIM: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool), Tensor> =
+        TypedOp::new("aten::std", "dim");
+    /// `aten::std.out`
+    pub static STD_OUT: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool, Tensor), Tensor> =
+        TypedOp::new("aten::std", "out");
+    /// `aten::std.correction`
+    pub static STD_CORRECTION: TypedOp<(Tensor, Option<Vec<i64>>, Option<Scalar>, bool), Tensor> =
+        TypedOp::new("aten::std", "correction");
+    /// `aten::std.correction_out`
+    pub static STD_CORRECTION_OUT: TypedOp<(Tensor, Option<Vec<i64>>, Option<Scalar>, bool, Tensor), Tensor> =
+        TypedOp::new("aten::std", "correction_out");
+    /// `aten::var_mean`
+    pub static VAR_MEAN: TypedOp<(Tensor, bool), (Tensor, Tensor)> = TypedOp::new("aten::var_mean", "");
+    /// `aten::var_mean.dim`
+    pub static VAR_MEAN_DIM: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::var_mean", "dim");
+    /// `aten::var_mean.correction`
+    pub static VAR_MEAN_CORRECTION: TypedOp<
+        (Tensor, Option<Vec<i64>>, Option<Scalar>, bool),
+        (Tensor, Tensor),
+    > = TypedOp::new("aten::var_mean", "correction");
+    /// `aten::std_mean`
+    pub static STD_MEAN: TypedOp<(Tensor, bool), (Tensor, Tensor)> = TypedOp::new("aten::std_mean", "");
+    /// `aten::std_mean.dim`
+    pub static STD_MEAN_DIM: TypedOp<(Tensor, Option<Vec<i64>>, bool, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::std_mean", "dim");
+    /// `aten::std_mean.correction`
+    pub static STD_MEAN_CORRECTION: TypedOp<
+        (Tensor, Option<Vec<i64>>, Option<Scalar>, bool),
+        (Tensor, Tensor),
+    > = TypedOp::new("aten::std_mean", "correction");
+    /// `aten::nanmean`
+    pub static NANMEAN: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>), Tensor> =
+        TypedOp::new("aten::nanmean", "");
+    /// `aten::nanmean.out`
+    pub static NANMEAN_OUT: TypedOp<(Tensor, Option<Vec<i64>>, bool, Option<ScalarType>, Tensor), Tensor> =
+        TypedOp::new("aten::nanmean", "out");
+    /// `aten::count_nonzero.dim_IntList`
+    pub static COUNT_NONZERO_DIM_INTLIST: TypedOp<(Tensor, Vec<i64>), Tensor> =
+        TypedOp::new("aten::count_nonzero", "dim_IntList");
+    /// `aten::count_nonzero`
+    pub static COUNT_NONZERO: TypedOp<(Tensor, Option<i64>), Tensor> =
+        TypedOp::new("aten::count_nonzero", "");
+    /// `aten::logsumexp`
+    pub static LOGSUMEXP: TypedOp<(Tensor, Vec<i64>, bool), Tensor> = TypedOp::new("aten::logsumexp", "");
+    /// `aten::logsumexp.out`
+    pub static LOGSUMEXP_OUT: TypedOp<(Tensor, Vec<i64>, bool, Tensor), Tensor> =
+        TypedOp::new("aten::logsumexp", "out");
+    /// `aten::aminmax`
+    pub static AMINMAX: TypedOp<(Tensor, Option<i64>, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::aminmax", "");
+    /// `aten::aminmax.out`
+    pub static AMINMAX_OUT: TypedOp<(Tensor, Option<i64>, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::aminmax", "out");
+    /// `aten::quantile`
+    pub static QUANTILE: TypedOp<(Tensor, Tensor, Option<i64>, bool, String), Tensor> =
+        TypedOp::new("aten::quantile", "");
+    /// `aten::quantile.out`
+    pub static QUANTILE_OUT: TypedOp<(Tensor, Tensor, Option<i64>, bool, String, Tensor), Tensor> =
+        TypedOp::new("aten::quantile", "out");
+    /// `aten::quantile.scalar`
+    pub static QUANTILE_SCALAR: TypedOp<(Tensor, f64, Option<i64>, bool, String), Tensor> =
+        TypedOp::new("aten::quantile", "scalar");
+    /// `aten::quantile.scalar_out`
+    pub static QUANTILE_SCALAR_OUT: TypedOp<(Tensor, f64, Option<i64>, bool, String, Tensor), Tensor> =
+        TypedOp::new("aten::quantile", "scalar_out");
+    /// `aten::nanquantile`
+    pub static NANQUANTILE: TypedOp<(Tensor, Tensor, Option<i64>, bool, String), Tensor> =
+        TypedOp::new("aten::nanquantile", "");
+    /// `aten::nanquantile.out`
+    pub static NANQUANTILE_OUT: TypedOp<(Tensor, Tensor, Option<i64>, bool, String, Tensor), Tensor> =
+        TypedOp::new("aten::nanquantile", "out");
+    /// `aten::nanquantile.scalar`
+    pub static NANQUANTILE_SCALAR: TypedOp<(Tensor, f64, Option<i64>, bool, String), Tensor> =
+        TypedOp::new("aten::nanquantile", "scalar");
+    /// `aten::nanquantile.scalar_out`
+    pub static NANQUANTILE_SCALAR_OUT: TypedOp<(Tensor, f64, Option<i64>, bool, String, Tensor), Tensor> =
+        TypedOp::new("aten::nanquantile", "scalar_out");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, ScalarType, SymInt, Tensor};
+    use c10::{Result, Scalar, ScalarType, SymInt, Tensor};
 
     use super::handles;
 
@@ -582,11 +677,326 @@ pub mod calls {
     ) -> Result<Tensor> {
         handles::_LOG_SOFTMAX_BACKWARD_DATA_OUT.call((grad_output, output, dim, input_dtype, out))
     }
+
+    /// `aten::var(Tensor self, bool unbiased=True) -> Tensor`
+    #[inline]
+    pub fn var(self_: &Tensor, unbiased: bool) -> Result<Tensor> {
+        handles::VAR.call((self_, unbiased))
+    }
+
+    /// `aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn var_dim(self_: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool) -> Result<Tensor> {
+        handles::VAR_DIM.call((self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn var_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VAR_OUT.call((self_, dim, unbiased, keepdim, out))
+    }
+
+    /// `aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn var_correction(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::VAR_CORRECTION.call((self_, dim, correction, keepdim))
+    }
+
+    /// `aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn var_correction_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VAR_CORRECTION_OUT.call((self_, dim, correction, keepdim, out))
+    }
+
+    /// `aten::std(Tensor self, bool unbiased=True) -> Tensor`
+    #[inline]
+    pub fn std(self_: &Tensor, unbiased: bool) -> Result<Tensor> {
+        handles::STD.call((self_, unbiased))
+    }
+
+    /// `aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn std_dim(self_: &Tensor, dim: Option<&[i64]>, unbiased: bool, keepdim: bool) -> Result<Tensor> {
+        handles::STD_DIM.call((self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn std_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::STD_OUT.call((self_, dim, unbiased, keepdim, out))
+    }
+
+    /// `aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn std_correction(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::STD_CORRECTION.call((self_, dim, correction, keepdim))
+    }
+
+    /// `aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn std_correction_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::STD_CORRECTION_OUT.call((self_, dim, correction, keepdim, out))
+    }
+
+    /// `aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn var_mean(self_: &Tensor, unbiased: bool) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN.call((self_, unbiased))
+    }
+
+    /// `aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn var_mean_dim(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN_DIM.call((self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn var_mean_correction(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN_CORRECTION.call((self_, dim, correction, keepdim))
+    }
+
+    /// `aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn std_mean(self_: &Tensor, unbiased: bool) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN.call((self_, unbiased))
+    }
+
+    /// `aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn std_mean_dim(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN_DIM.call((self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn std_mean_correction(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN_CORRECTION.call((self_, dim, correction, keepdim))
+    }
+
+    /// `aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor`
+    #[inline]
+    pub fn nanmean(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::NANMEAN.call((self_, dim, keepdim, dtype))
+    }
+
+    /// `aten::nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nanmean_out(
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANMEAN_OUT.call((self_, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor`
+    #[inline]
+    pub fn count_nonzero_dim_intlist(self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::COUNT_NONZERO_DIM_INTLIST.call((self_, dim))
+    }
+
+    /// `aten::count_nonzero(Tensor self, int? dim=None) -> Tensor`
+    #[inline]
+    pub fn count_nonzero(self_: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+        handles::COUNT_NONZERO.call((self_, dim))
+    }
+
+    /// `aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor`
+    #[inline]
+    pub fn logsumexp(self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<Tensor> {
+        handles::LOGSUMEXP.call((self_, dim, keepdim))
+    }
+
+    /// `aten::logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn logsumexp_out(self_: &Tensor, dim: &[i64], keepdim: bool, out: &Tensor) -> Result<Tensor> {
+        handles::LOGSUMEXP_OUT.call((self_, dim, keepdim, out))
+    }
+
+    /// `aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)`
+    #[inline]
+    pub fn aminmax(self_: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::AMINMAX.call((self_, dim, keepdim))
+    }
+
+    /// `aten::aminmax.out(Tensor self, *, int? dim=None, bool keepdim=False, Tensor(a!) min, Tensor(b!) max) -> (Tensor(a!) min, Tensor(b!) max)`
+    #[inline]
+    pub fn aminmax_out(
+        self_: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        min: &Tensor,
+        max: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::AMINMAX_OUT.call((self_, dim, keepdim, min, max))
+    }
+
+    /// `aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor`
+    #[inline]
+    pub fn quantile(
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::QUANTILE.call((self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::quantile.out(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn quantile_out(
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_OUT.call((self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor`
+    #[inline]
+    pub fn quantile_scalar(
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_SCALAR.call((self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::quantile.scalar_out(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn quantile_scalar_out(
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_SCALAR_OUT.call((self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor`
+    #[inline]
+    pub fn nanquantile(
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE.call((self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::nanquantile.out(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nanquantile_out(
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_OUT.call((self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor`
+    #[inline]
+    pub fn nanquantile_scalar(
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_SCALAR.call((self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::nanquantile.scalar_out(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn nanquantile_scalar_out(
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_SCALAR_OUT.call((self_, q, dim, keepdim, interpolation, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, ScalarType, SymInt, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, ScalarType, SymInt, Tensor};
 
     use super::handles;
 
@@ -1137,5 +1547,364 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::_LOG_SOFTMAX_BACKWARD_DATA_OUT
             .redispatch(keyset, (grad_output, output, dim, input_dtype, out))
+    }
+
+    /// `aten::var`
+    #[inline]
+    pub fn var(keyset: DispatchKeySet, self_: &Tensor, unbiased: bool) -> Result<Tensor> {
+        handles::VAR.redispatch(keyset, (self_, unbiased))
+    }
+
+    /// `aten::var.dim`
+    #[inline]
+    pub fn var_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::VAR_DIM.redispatch(keyset, (self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::var.out`
+    #[inline]
+    pub fn var_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VAR_OUT.redispatch(keyset, (self_, dim, unbiased, keepdim, out))
+    }
+
+    /// `aten::var.correction`
+    #[inline]
+    pub fn var_correction(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::VAR_CORRECTION.redispatch(keyset, (self_, dim, correction, keepdim))
+    }
+
+    /// `aten::var.correction_out`
+    #[inline]
+    pub fn var_correction_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VAR_CORRECTION_OUT.redispatch(keyset, (self_, dim, correction, keepdim, out))
+    }
+
+    /// `aten::std`
+    #[inline]
+    pub fn std(keyset: DispatchKeySet, self_: &Tensor, unbiased: bool) -> Result<Tensor> {
+        handles::STD.redispatch(keyset, (self_, unbiased))
+    }
+
+    /// `aten::std.dim`
+    #[inline]
+    pub fn std_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::STD_DIM.redispatch(keyset, (self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::std.out`
+    #[inline]
+    pub fn std_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::STD_OUT.redispatch(keyset, (self_, dim, unbiased, keepdim, out))
+    }
+
+    /// `aten::std.correction`
+    #[inline]
+    pub fn std_correction(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<Tensor> {
+        handles::STD_CORRECTION.redispatch(keyset, (self_, dim, correction, keepdim))
+    }
+
+    /// `aten::std.correction_out`
+    #[inline]
+    pub fn std_correction_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::STD_CORRECTION_OUT.redispatch(keyset, (self_, dim, correction, keepdim, out))
+    }
+
+    /// `aten::var_mean`
+    #[inline]
+    pub fn var_mean(keyset: DispatchKeySet, self_: &Tensor, unbiased: bool) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN.redispatch(keyset, (self_, unbiased))
+    }
+
+    /// `aten::var_mean.dim`
+    #[inline]
+    pub fn var_mean_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN_DIM.redispatch(keyset, (self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::var_mean.correction`
+    #[inline]
+    pub fn var_mean_correction(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::VAR_MEAN_CORRECTION.redispatch(keyset, (self_, dim, correction, keepdim))
+    }
+
+    /// `aten::std_mean`
+    #[inline]
+    pub fn std_mean(keyset: DispatchKeySet, self_: &Tensor, unbiased: bool) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN.redispatch(keyset, (self_, unbiased))
+    }
+
+    /// `aten::std_mean.dim`
+    #[inline]
+    pub fn std_mean_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        unbiased: bool,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN_DIM.redispatch(keyset, (self_, dim, unbiased, keepdim))
+    }
+
+    /// `aten::std_mean.correction`
+    #[inline]
+    pub fn std_mean_correction(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        correction: Option<&Scalar>,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::STD_MEAN_CORRECTION.redispatch(keyset, (self_, dim, correction, keepdim))
+    }
+
+    /// `aten::nanmean`
+    #[inline]
+    pub fn nanmean(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+    ) -> Result<Tensor> {
+        handles::NANMEAN.redispatch(keyset, (self_, dim, keepdim, dtype))
+    }
+
+    /// `aten::nanmean.out`
+    #[inline]
+    pub fn nanmean_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<&[i64]>,
+        keepdim: bool,
+        dtype: Option<ScalarType>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANMEAN_OUT.redispatch(keyset, (self_, dim, keepdim, dtype, out))
+    }
+
+    /// `aten::count_nonzero.dim_IntList`
+    #[inline]
+    pub fn count_nonzero_dim_intlist(keyset: DispatchKeySet, self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::COUNT_NONZERO_DIM_INTLIST.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::count_nonzero`
+    #[inline]
+    pub fn count_nonzero(keyset: DispatchKeySet, self_: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+        handles::COUNT_NONZERO.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::logsumexp`
+    #[inline]
+    pub fn logsumexp(keyset: DispatchKeySet, self_: &Tensor, dim: &[i64], keepdim: bool) -> Result<Tensor> {
+        handles::LOGSUMEXP.redispatch(keyset, (self_, dim, keepdim))
+    }
+
+    /// `aten::logsumexp.out`
+    #[inline]
+    pub fn logsumexp_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: &[i64],
+        keepdim: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::LOGSUMEXP_OUT.redispatch(keyset, (self_, dim, keepdim, out))
+    }
+
+    /// `aten::aminmax`
+    #[inline]
+    pub fn aminmax(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::AMINMAX.redispatch(keyset, (self_, dim, keepdim))
+    }
+
+    /// `aten::aminmax.out`
+    #[inline]
+    pub fn aminmax_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        min: &Tensor,
+        max: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::AMINMAX_OUT.redispatch(keyset, (self_, dim, keepdim, min, max))
+    }
+
+    /// `aten::quantile`
+    #[inline]
+    pub fn quantile(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::QUANTILE.redispatch(keyset, (self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::quantile.out`
+    #[inline]
+    pub fn quantile_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_OUT.redispatch(keyset, (self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::quantile.scalar`
+    #[inline]
+    pub fn quantile_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_SCALAR.redispatch(keyset, (self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::quantile.scalar_out`
+    #[inline]
+    pub fn quantile_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::QUANTILE_SCALAR_OUT.redispatch(keyset, (self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::nanquantile`
+    #[inline]
+    pub fn nanquantile(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE.redispatch(keyset, (self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::nanquantile.out`
+    #[inline]
+    pub fn nanquantile_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: &Tensor,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_OUT.redispatch(keyset, (self_, q, dim, keepdim, interpolation, out))
+    }
+
+    /// `aten::nanquantile.scalar`
+    #[inline]
+    pub fn nanquantile_scalar(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_SCALAR.redispatch(keyset, (self_, q, dim, keepdim, interpolation))
+    }
+
+    /// `aten::nanquantile.scalar_out`
+    #[inline]
+    pub fn nanquantile_scalar_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        q: f64,
+        dim: Option<i64>,
+        keepdim: bool,
+        interpolation: &str,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NANQUANTILE_SCALAR_OUT.redispatch(keyset, (self_, q, dim, keepdim, interpolation, out))
     }
 }

@@ -157,6 +157,253 @@ pub mod handles {
     pub static STACK: TypedOp<(Vec<Tensor>, i64), Tensor> = TypedOp::new("aten::stack", "");
     /// `aten::stack.out`
     pub static STACK_OUT: TypedOp<(Vec<Tensor>, i64, Tensor), Tensor> = TypedOp::new("aten::stack", "out");
+    /// `aten::repeat`
+    pub static REPEAT: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::repeat", "");
+    /// `aten::tile`
+    pub static TILE: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::tile", "");
+    /// `aten::roll`
+    pub static ROLL: TypedOp<(Tensor, Vec<SymInt>, Vec<i64>), Tensor> = TypedOp::new("aten::roll", "");
+    /// `aten::flip`
+    pub static FLIP: TypedOp<(Tensor, Vec<i64>), Tensor> = TypedOp::new("aten::flip", "");
+    /// `aten::fliplr`
+    pub static FLIPLR: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::fliplr", "");
+    /// `aten::flipud`
+    pub static FLIPUD: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::flipud", "");
+    /// `aten::rot90`
+    pub static ROT90: TypedOp<(Tensor, i64, Vec<i64>), Tensor> = TypedOp::new("aten::rot90", "");
+    /// `aten::broadcast_to`
+    pub static BROADCAST_TO: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::broadcast_to", "");
+    /// `aten::ravel`
+    pub static RAVEL: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::ravel", "");
+    /// `aten::combinations`
+    pub static COMBINATIONS: TypedOp<(Tensor, i64, bool), Tensor> = TypedOp::new("aten::combinations", "");
+    /// `aten::repeat_interleave.Tensor`
+    pub static REPEAT_INTERLEAVE_TENSOR: TypedOp<(Tensor, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::repeat_interleave", "Tensor");
+    /// `aten::repeat_interleave.self_Tensor`
+    pub static REPEAT_INTERLEAVE_SELF_TENSOR: TypedOp<(Tensor, Tensor, Option<i64>, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::repeat_interleave", "self_Tensor");
+    /// `aten::repeat_interleave.self_int`
+    pub static REPEAT_INTERLEAVE_SELF_INT: TypedOp<(Tensor, SymInt, Option<i64>, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::repeat_interleave", "self_int");
+    /// `aten::hstack`
+    pub static HSTACK: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::hstack", "");
+    /// `aten::hstack.out`
+    pub static HSTACK_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> = TypedOp::new("aten::hstack", "out");
+    /// `aten::vstack`
+    pub static VSTACK: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::vstack", "");
+    /// `aten::vstack.out`
+    pub static VSTACK_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> = TypedOp::new("aten::vstack", "out");
+    /// `aten::dstack`
+    pub static DSTACK: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::dstack", "");
+    /// `aten::dstack.out`
+    pub static DSTACK_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> = TypedOp::new("aten::dstack", "out");
+    /// `aten::row_stack`
+    pub static ROW_STACK: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::row_stack", "");
+    /// `aten::row_stack.out`
+    pub static ROW_STACK_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> = TypedOp::new("aten::row_stack", "out");
+    /// `aten::column_stack`
+    pub static COLUMN_STACK: TypedOp<(Vec<Tensor>,), Tensor> = TypedOp::new("aten::column_stack", "");
+    /// `aten::column_stack.out`
+    pub static COLUMN_STACK_OUT: TypedOp<(Vec<Tensor>, Tensor), Tensor> =
+        TypedOp::new("aten::column_stack", "out");
+    /// `aten::hsplit.int`
+    pub static HSPLIT_INT: TypedOp<(Tensor, i64), Vec<Tensor>> = TypedOp::new("aten::hsplit", "int");
+    /// `aten::hsplit.array`
+    pub static HSPLIT_ARRAY: TypedOp<(Tensor, Vec<i64>), Vec<Tensor>> = TypedOp::new("aten::hsplit", "array");
+    /// `aten::vsplit.int`
+    pub static VSPLIT_INT: TypedOp<(Tensor, i64), Vec<Tensor>> = TypedOp::new("aten::vsplit", "int");
+    /// `aten::vsplit.array`
+    pub static VSPLIT_ARRAY: TypedOp<(Tensor, Vec<i64>), Vec<Tensor>> = TypedOp::new("aten::vsplit", "array");
+    /// `aten::dsplit.int`
+    pub static DSPLIT_INT: TypedOp<(Tensor, i64), Vec<Tensor>> = TypedOp::new("aten::dsplit", "int");
+    /// `aten::dsplit.array`
+    pub static DSPLIT_ARRAY: TypedOp<(Tensor, Vec<i64>), Vec<Tensor>> = TypedOp::new("aten::dsplit", "array");
+    /// `aten::unsafe_split.Tensor`
+    pub static UNSAFE_SPLIT_TENSOR: TypedOp<(Tensor, SymInt, i64), Vec<Tensor>> =
+        TypedOp::new("aten::unsafe_split", "Tensor");
+    /// `aten::unsafe_split_with_sizes`
+    pub static UNSAFE_SPLIT_WITH_SIZES: TypedOp<(Tensor, Vec<SymInt>, i64), Vec<Tensor>> =
+        TypedOp::new("aten::unsafe_split_with_sizes", "");
+    /// `aten::unsafe_chunk`
+    pub static UNSAFE_CHUNK: TypedOp<(Tensor, i64, i64), Vec<Tensor>> =
+        TypedOp::new("aten::unsafe_chunk", "");
+    /// `aten::slice_scatter`
+    pub static SLICE_SCATTER: TypedOp<(Tensor, Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt), Tensor> =
+        TypedOp::new("aten::slice_scatter", "");
+    /// `aten::slice_scatter.out`
+    pub static SLICE_SCATTER_OUT: TypedOp<
+        (Tensor, Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::slice_scatter", "out");
+    /// `aten::select_scatter`
+    pub static SELECT_SCATTER: TypedOp<(Tensor, Tensor, i64, SymInt), Tensor> =
+        TypedOp::new("aten::select_scatter", "");
+    /// `aten::diagonal_scatter`
+    pub static DIAGONAL_SCATTER: TypedOp<(Tensor, Tensor, i64, i64, i64), Tensor> =
+        TypedOp::new("aten::diagonal_scatter", "");
+    /// `aten::as_strided_scatter`
+    pub static AS_STRIDED_SCATTER: TypedOp<
+        (Tensor, Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>),
+        Tensor,
+    > = TypedOp::new("aten::as_strided_scatter", "");
+    /// `aten::narrow_copy`
+    pub static NARROW_COPY: TypedOp<(Tensor, i64, SymInt, SymInt), Tensor> =
+        TypedOp::new("aten::narrow_copy", "");
+    /// `aten::narrow_copy.out`
+    pub static NARROW_COPY_OUT: TypedOp<(Tensor, i64, SymInt, SymInt, Tensor), Tensor> =
+        TypedOp::new("aten::narrow_copy", "out");
+    /// `aten::diag`
+    pub static DIAG: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::diag", "");
+    /// `aten::diag.out`
+    pub static DIAG_OUT: TypedOp<(Tensor, i64, Tensor), Tensor> = TypedOp::new("aten::diag", "out");
+    /// `aten::diag_embed`
+    pub static DIAG_EMBED: TypedOp<(Tensor, i64, i64, i64), Tensor> = TypedOp::new("aten::diag_embed", "");
+    /// `aten::diagflat`
+    pub static DIAGFLAT: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::diagflat", "");
+    /// `aten::trace`
+    pub static TRACE: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::trace", "");
+    /// `aten::trace_backward`
+    pub static TRACE_BACKWARD: TypedOp<(Tensor, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::trace_backward", "");
+    /// `aten::as_strided_copy`
+    pub static AS_STRIDED_COPY: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::as_strided_copy", "");
+    /// `aten::as_strided_copy.out`
+    pub static AS_STRIDED_COPY_OUT: TypedOp<
+        (Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::as_strided_copy", "out");
+    /// `aten::view_copy`
+    pub static VIEW_COPY: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::view_copy", "");
+    /// `aten::view_copy.out`
+    pub static VIEW_COPY_OUT: TypedOp<(Tensor, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::view_copy", "out");
+    /// `aten::view_copy.dtype`
+    pub static VIEW_COPY_DTYPE: TypedOp<(Tensor, ScalarType), Tensor> =
+        TypedOp::new("aten::view_copy", "dtype");
+    /// `aten::view_copy.dtype_out`
+    pub static VIEW_COPY_DTYPE_OUT: TypedOp<(Tensor, ScalarType, Tensor), Tensor> =
+        TypedOp::new("aten::view_copy", "dtype_out");
+    /// `aten::_reshape_alias_copy`
+    pub static _RESHAPE_ALIAS_COPY: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>), Tensor> =
+        TypedOp::new("aten::_reshape_alias_copy", "");
+    /// `aten::_reshape_alias_copy.out`
+    pub static _RESHAPE_ALIAS_COPY_OUT: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Tensor), Tensor> =
+        TypedOp::new("aten::_reshape_alias_copy", "out");
+    /// `aten::transpose_copy.int`
+    pub static TRANSPOSE_COPY_INT: TypedOp<(Tensor, i64, i64), Tensor> =
+        TypedOp::new("aten::transpose_copy", "int");
+    /// `aten::transpose_copy.int_out`
+    pub static TRANSPOSE_COPY_INT_OUT: TypedOp<(Tensor, i64, i64, Tensor), Tensor> =
+        TypedOp::new("aten::transpose_copy", "int_out");
+    /// `aten::t_copy`
+    pub static T_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::t_copy", "");
+    /// `aten::t_copy.out`
+    pub static T_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::t_copy", "out");
+    /// `aten::permute_copy`
+    pub static PERMUTE_COPY: TypedOp<(Tensor, Vec<i64>), Tensor> = TypedOp::new("aten::permute_copy", "");
+    /// `aten::permute_copy.out`
+    pub static PERMUTE_COPY_OUT: TypedOp<(Tensor, Vec<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::permute_copy", "out");
+    /// `aten::slice_copy.Tensor`
+    pub static SLICE_COPY_TENSOR: TypedOp<(Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt), Tensor> =
+        TypedOp::new("aten::slice_copy", "Tensor");
+    /// `aten::slice_copy.Tensor_out`
+    pub static SLICE_COPY_TENSOR_OUT: TypedOp<
+        (Tensor, i64, Option<SymInt>, Option<SymInt>, SymInt, Tensor),
+        Tensor,
+    > = TypedOp::new("aten::slice_copy", "Tensor_out");
+    /// `aten::select_copy.int`
+    pub static SELECT_COPY_INT: TypedOp<(Tensor, i64, SymInt), Tensor> =
+        TypedOp::new("aten::select_copy", "int");
+    /// `aten::select_copy.int_out`
+    pub static SELECT_COPY_INT_OUT: TypedOp<(Tensor, i64, SymInt, Tensor), Tensor> =
+        TypedOp::new("aten::select_copy", "int_out");
+    /// `aten::diagonal_copy`
+    pub static DIAGONAL_COPY: TypedOp<(Tensor, i64, i64, i64), Tensor> =
+        TypedOp::new("aten::diagonal_copy", "");
+    /// `aten::diagonal_copy.out`
+    pub static DIAGONAL_COPY_OUT: TypedOp<(Tensor, i64, i64, i64, Tensor), Tensor> =
+        TypedOp::new("aten::diagonal_copy", "out");
+    /// `aten::expand_copy`
+    pub static EXPAND_COPY: TypedOp<(Tensor, Vec<SymInt>, bool), Tensor> =
+        TypedOp::new("aten::expand_copy", "");
+    /// `aten::expand_copy.out`
+    pub static EXPAND_COPY_OUT: TypedOp<(Tensor, Vec<SymInt>, bool, Tensor), Tensor> =
+        TypedOp::new("aten::expand_copy", "out");
+    /// `aten::squeeze_copy`
+    pub static SQUEEZE_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::squeeze_copy", "");
+    /// `aten::squeeze_copy.out`
+    pub static SQUEEZE_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::squeeze_copy", "out");
+    /// `aten::squeeze_copy.dim`
+    pub static SQUEEZE_COPY_DIM: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::squeeze_copy", "dim");
+    /// `aten::squeeze_copy.dim_out`
+    pub static SQUEEZE_COPY_DIM_OUT: TypedOp<(Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::squeeze_copy", "dim_out");
+    /// `aten::squeeze_copy.dims`
+    pub static SQUEEZE_COPY_DIMS: TypedOp<(Tensor, Vec<i64>), Tensor> =
+        TypedOp::new("aten::squeeze_copy", "dims");
+    /// `aten::squeeze_copy.dims_out`
+    pub static SQUEEZE_COPY_DIMS_OUT: TypedOp<(Tensor, Vec<i64>, Tensor), Tensor> =
+        TypedOp::new("aten::squeeze_copy", "dims_out");
+    /// `aten::unsqueeze_copy`
+    pub static UNSQUEEZE_COPY: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze_copy", "");
+    /// `aten::unsqueeze_copy.out`
+    pub static UNSQUEEZE_COPY_OUT: TypedOp<(Tensor, i64, Tensor), Tensor> =
+        TypedOp::new("aten::unsqueeze_copy", "out");
+    /// `aten::unfold_copy`
+    pub static UNFOLD_COPY: TypedOp<(Tensor, i64, i64, i64), Tensor> = TypedOp::new("aten::unfold_copy", "");
+    /// `aten::unfold_copy.out`
+    pub static UNFOLD_COPY_OUT: TypedOp<(Tensor, i64, i64, i64, Tensor), Tensor> =
+        TypedOp::new("aten::unfold_copy", "out");
+    /// `aten::unbind_copy.int`
+    pub static UNBIND_COPY_INT: TypedOp<(Tensor, i64), Vec<Tensor>> =
+        TypedOp::new("aten::unbind_copy", "int");
+    /// `aten::unbind_copy.int_out`
+    pub static UNBIND_COPY_INT_OUT: TypedOp<(Tensor, i64, Vec<Tensor>), ()> =
+        TypedOp::new("aten::unbind_copy", "int_out");
+    /// `aten::split_copy.Tensor`
+    pub static SPLIT_COPY_TENSOR: TypedOp<(Tensor, SymInt, i64), Vec<Tensor>> =
+        TypedOp::new("aten::split_copy", "Tensor");
+    /// `aten::split_copy.Tensor_out`
+    pub static SPLIT_COPY_TENSOR_OUT: TypedOp<(Tensor, SymInt, i64, Vec<Tensor>), ()> =
+        TypedOp::new("aten::split_copy", "Tensor_out");
+    /// `aten::split_with_sizes_copy`
+    pub static SPLIT_WITH_SIZES_COPY: TypedOp<(Tensor, Vec<SymInt>, i64), Vec<Tensor>> =
+        TypedOp::new("aten::split_with_sizes_copy", "");
+    /// `aten::split_with_sizes_copy.out`
+    pub static SPLIT_WITH_SIZES_COPY_OUT: TypedOp<(Tensor, Vec<SymInt>, i64, Vec<Tensor>), ()> =
+        TypedOp::new("aten::split_with_sizes_copy", "out");
+    /// `aten::detach_copy`
+    pub static DETACH_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::detach_copy", "");
+    /// `aten::detach_copy.out`
+    pub static DETACH_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::detach_copy", "out");
+    /// `aten::alias_copy`
+    pub static ALIAS_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::alias_copy", "");
+    /// `aten::alias_copy.out`
+    pub static ALIAS_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::alias_copy", "out");
+    /// `aten::view_as_real_copy`
+    pub static VIEW_AS_REAL_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::view_as_real_copy", "");
+    /// `aten::view_as_real_copy.out`
+    pub static VIEW_AS_REAL_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::view_as_real_copy", "out");
+    /// `aten::view_as_complex_copy`
+    pub static VIEW_AS_COMPLEX_COPY: TypedOp<(Tensor,), Tensor> =
+        TypedOp::new("aten::view_as_complex_copy", "");
+    /// `aten::view_as_complex_copy.out`
+    pub static VIEW_AS_COMPLEX_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::view_as_complex_copy", "out");
+    /// `aten::_conj_copy`
+    pub static _CONJ_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::_conj_copy", "");
+    /// `aten::_conj_copy.out`
+    pub static _CONJ_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::_conj_copy", "out");
+    /// `aten::_neg_view_copy`
+    pub static _NEG_VIEW_COPY: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::_neg_view_copy", "");
+    /// `aten::_neg_view_copy.out`
+    pub static _NEG_VIEW_COPY_OUT: TypedOp<(Tensor, Tensor), Tensor> =
+        TypedOp::new("aten::_neg_view_copy", "out");
 }
 
 /// Typed calls.
@@ -592,6 +839,670 @@ pub mod calls {
     #[inline]
     pub fn stack_out(tensors: &[Tensor], dim: i64, out: &Tensor) -> Result<Tensor> {
         handles::STACK_OUT.call((tensors, dim, out))
+    }
+
+    /// `aten::repeat(Tensor self, SymInt[] repeats) -> Tensor`
+    #[inline]
+    pub fn repeat(self_: &Tensor, repeats: &[SymInt]) -> Result<Tensor> {
+        handles::REPEAT.call((self_, repeats))
+    }
+
+    /// `aten::tile(Tensor self, SymInt[] dims) -> Tensor`
+    #[inline]
+    pub fn tile(self_: &Tensor, dims: &[SymInt]) -> Result<Tensor> {
+        handles::TILE.call((self_, dims))
+    }
+
+    /// `aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor`
+    #[inline]
+    pub fn roll(self_: &Tensor, shifts: &[SymInt], dims: &[i64]) -> Result<Tensor> {
+        handles::ROLL.call((self_, shifts, dims))
+    }
+
+    /// `aten::flip(Tensor self, int[] dims) -> Tensor`
+    #[inline]
+    pub fn flip(self_: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        handles::FLIP.call((self_, dims))
+    }
+
+    /// `aten::fliplr(Tensor self) -> Tensor`
+    #[inline]
+    pub fn fliplr(self_: &Tensor) -> Result<Tensor> {
+        handles::FLIPLR.call((self_,))
+    }
+
+    /// `aten::flipud(Tensor self) -> Tensor`
+    #[inline]
+    pub fn flipud(self_: &Tensor) -> Result<Tensor> {
+        handles::FLIPUD.call((self_,))
+    }
+
+    /// `aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor`
+    #[inline]
+    pub fn rot90(self_: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+        handles::ROT90.call((self_, k, dims))
+    }
+
+    /// `aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)`
+    #[inline]
+    pub fn broadcast_to(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+        handles::BROADCAST_TO.call((self_, size))
+    }
+
+    /// `aten::ravel(Tensor(a) self) -> Tensor(a)`
+    #[inline]
+    pub fn ravel(self_: &Tensor) -> Result<Tensor> {
+        handles::RAVEL.call((self_,))
+    }
+
+    /// `aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor`
+    #[inline]
+    pub fn combinations(self_: &Tensor, r: i64, with_replacement: bool) -> Result<Tensor> {
+        handles::COMBINATIONS.call((self_, r, with_replacement))
+    }
+
+    /// `aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor`
+    #[inline]
+    pub fn repeat_interleave_tensor(repeats: &Tensor, output_size: Option<&SymInt>) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_TENSOR.call((repeats, output_size))
+    }
+
+    /// `aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor`
+    #[inline]
+    pub fn repeat_interleave_self_tensor(
+        self_: &Tensor,
+        repeats: &Tensor,
+        dim: Option<i64>,
+        output_size: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_SELF_TENSOR.call((self_, repeats, dim, output_size))
+    }
+
+    /// `aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor`
+    #[inline]
+    pub fn repeat_interleave_self_int(
+        self_: &Tensor,
+        repeats: &SymInt,
+        dim: Option<i64>,
+        output_size: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_SELF_INT.call((self_, repeats, dim, output_size))
+    }
+
+    /// `aten::hstack(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::HSTACK.call((tensors,))
+    }
+
+    /// `aten::hstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn hstack_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::HSTACK_OUT.call((tensors, out))
+    }
+
+    /// `aten::vstack(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::VSTACK.call((tensors,))
+    }
+
+    /// `aten::vstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn vstack_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::VSTACK_OUT.call((tensors, out))
+    }
+
+    /// `aten::dstack(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::DSTACK.call((tensors,))
+    }
+
+    /// `aten::dstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn dstack_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::DSTACK_OUT.call((tensors, out))
+    }
+
+    /// `aten::row_stack(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::ROW_STACK.call((tensors,))
+    }
+
+    /// `aten::row_stack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn row_stack_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::ROW_STACK_OUT.call((tensors, out))
+    }
+
+    /// `aten::column_stack(Tensor[] tensors) -> Tensor`
+    #[inline]
+    pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
+        handles::COLUMN_STACK.call((tensors,))
+    }
+
+    /// `aten::column_stack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn column_stack_out(tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::COLUMN_STACK_OUT.call((tensors, out))
+    }
+
+    /// `aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]`
+    #[inline]
+    pub fn hsplit_int(self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::HSPLIT_INT.call((self_, sections))
+    }
+
+    /// `aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
+    #[inline]
+    pub fn hsplit_array(self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::HSPLIT_ARRAY.call((self_, indices))
+    }
+
+    /// `aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]`
+    #[inline]
+    pub fn vsplit_int(self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::VSPLIT_INT.call((self_, sections))
+    }
+
+    /// `aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
+    #[inline]
+    pub fn vsplit_array(self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::VSPLIT_ARRAY.call((self_, indices))
+    }
+
+    /// `aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]`
+    #[inline]
+    pub fn dsplit_int(self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::DSPLIT_INT.call((self_, sections))
+    }
+
+    /// `aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]`
+    #[inline]
+    pub fn dsplit_array(self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::DSPLIT_ARRAY.call((self_, indices))
+    }
+
+    /// `aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn unsafe_split_tensor(self_: &Tensor, split_size: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_SPLIT_TENSOR.call((self_, split_size, dim))
+    }
+
+    /// `aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn unsafe_split_with_sizes(self_: &Tensor, split_sizes: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_SPLIT_WITH_SIZES.call((self_, split_sizes, dim))
+    }
+
+    /// `aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn unsafe_chunk(self_: &Tensor, chunks: i64, dim: i64) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_CHUNK.call((self_, chunks, dim))
+    }
+
+    /// `aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor`
+    #[inline]
+    pub fn slice_scatter(
+        self_: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SLICE_SCATTER.call((self_, src, dim, start, end, step))
+    }
+
+    /// `aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn slice_scatter_out(
+        self_: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SLICE_SCATTER_OUT.call((self_, src, dim, start, end, step, out))
+    }
+
+    /// `aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor`
+    #[inline]
+    pub fn select_scatter(self_: &Tensor, src: &Tensor, dim: i64, index: &SymInt) -> Result<Tensor> {
+        handles::SELECT_SCATTER.call((self_, src, dim, index))
+    }
+
+    /// `aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor`
+    #[inline]
+    pub fn diagonal_scatter(
+        self_: &Tensor,
+        src: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    ) -> Result<Tensor> {
+        handles::DIAGONAL_SCATTER.call((self_, src, offset, dim1, dim2))
+    }
+
+    /// `aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor`
+    #[inline]
+    pub fn as_strided_scatter(
+        self_: &Tensor,
+        src: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_SCATTER.call((self_, src, size, stride, storage_offset))
+    }
+
+    /// `aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor`
+    #[inline]
+    pub fn narrow_copy(self_: &Tensor, dim: i64, start: &SymInt, length: &SymInt) -> Result<Tensor> {
+        handles::NARROW_COPY.call((self_, dim, start, length))
+    }
+
+    /// `aten::narrow_copy.out(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn narrow_copy_out(
+        self_: &Tensor,
+        dim: i64,
+        start: &SymInt,
+        length: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NARROW_COPY_OUT.call((self_, dim, start, length, out))
+    }
+
+    /// `aten::diag(Tensor self, int diagonal=0) -> Tensor`
+    #[inline]
+    pub fn diag(self_: &Tensor, diagonal: i64) -> Result<Tensor> {
+        handles::DIAG.call((self_, diagonal))
+    }
+
+    /// `aten::diag.out(Tensor self, int diagonal=0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn diag_out(self_: &Tensor, diagonal: i64, out: &Tensor) -> Result<Tensor> {
+        handles::DIAG_OUT.call((self_, diagonal, out))
+    }
+
+    /// `aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor`
+    #[inline]
+    pub fn diag_embed(self_: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        handles::DIAG_EMBED.call((self_, offset, dim1, dim2))
+    }
+
+    /// `aten::diagflat(Tensor self, int offset=0) -> Tensor`
+    #[inline]
+    pub fn diagflat(self_: &Tensor, offset: i64) -> Result<Tensor> {
+        handles::DIAGFLAT.call((self_, offset))
+    }
+
+    /// `aten::trace(Tensor self) -> Tensor`
+    #[inline]
+    pub fn trace(self_: &Tensor) -> Result<Tensor> {
+        handles::TRACE.call((self_,))
+    }
+
+    /// `aten::trace_backward(Tensor grad, SymInt[] sizes) -> Tensor`
+    #[inline]
+    pub fn trace_backward(grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
+        handles::TRACE_BACKWARD.call((grad, sizes))
+    }
+
+    /// `aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor`
+    #[inline]
+    pub fn as_strided_copy(
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_COPY.call((self_, size, stride, storage_offset))
+    }
+
+    /// `aten::as_strided_copy.out(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn as_strided_copy_out(
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_COPY_OUT.call((self_, size, stride, storage_offset, out))
+    }
+
+    /// `aten::view_copy(Tensor self, SymInt[] size) -> Tensor`
+    #[inline]
+    pub fn view_copy(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+        handles::VIEW_COPY.call((self_, size))
+    }
+
+    /// `aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn view_copy_out(self_: &Tensor, size: &[SymInt], out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_COPY_OUT.call((self_, size, out))
+    }
+
+    /// `aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor`
+    #[inline]
+    pub fn view_copy_dtype(self_: &Tensor, dtype: ScalarType) -> Result<Tensor> {
+        handles::VIEW_COPY_DTYPE.call((self_, dtype))
+    }
+
+    /// `aten::view_copy.dtype_out(Tensor self, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn view_copy_dtype_out(self_: &Tensor, dtype: ScalarType, out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_COPY_DTYPE_OUT.call((self_, dtype, out))
+    }
+
+    /// `aten::_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor`
+    #[inline]
+    pub fn _reshape_alias_copy(self_: &Tensor, size: &[SymInt], stride: &[SymInt]) -> Result<Tensor> {
+        handles::_RESHAPE_ALIAS_COPY.call((self_, size, stride))
+    }
+
+    /// `aten::_reshape_alias_copy.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _reshape_alias_copy_out(
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_RESHAPE_ALIAS_COPY_OUT.call((self_, size, stride, out))
+    }
+
+    /// `aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor`
+    #[inline]
+    pub fn transpose_copy_int(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+        handles::TRANSPOSE_COPY_INT.call((self_, dim0, dim1))
+    }
+
+    /// `aten::transpose_copy.int_out(Tensor self, int dim0, int dim1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn transpose_copy_int_out(self_: &Tensor, dim0: i64, dim1: i64, out: &Tensor) -> Result<Tensor> {
+        handles::TRANSPOSE_COPY_INT_OUT.call((self_, dim0, dim1, out))
+    }
+
+    /// `aten::t_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn t_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::T_COPY.call((self_,))
+    }
+
+    /// `aten::t_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn t_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::T_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::permute_copy(Tensor self, int[] dims) -> Tensor`
+    #[inline]
+    pub fn permute_copy(self_: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        handles::PERMUTE_COPY.call((self_, dims))
+    }
+
+    /// `aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn permute_copy_out(self_: &Tensor, dims: &[i64], out: &Tensor) -> Result<Tensor> {
+        handles::PERMUTE_COPY_OUT.call((self_, dims, out))
+    }
+
+    /// `aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor`
+    #[inline]
+    pub fn slice_copy_tensor(
+        self_: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SLICE_COPY_TENSOR.call((self_, dim, start, end, step))
+    }
+
+    /// `aten::slice_copy.Tensor_out(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn slice_copy_tensor_out(
+        self_: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SLICE_COPY_TENSOR_OUT.call((self_, dim, start, end, step, out))
+    }
+
+    /// `aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor`
+    #[inline]
+    pub fn select_copy_int(self_: &Tensor, dim: i64, index: &SymInt) -> Result<Tensor> {
+        handles::SELECT_COPY_INT.call((self_, dim, index))
+    }
+
+    /// `aten::select_copy.int_out(Tensor self, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn select_copy_int_out(self_: &Tensor, dim: i64, index: &SymInt, out: &Tensor) -> Result<Tensor> {
+        handles::SELECT_COPY_INT_OUT.call((self_, dim, index, out))
+    }
+
+    /// `aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor`
+    #[inline]
+    pub fn diagonal_copy(self_: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        handles::DIAGONAL_COPY.call((self_, offset, dim1, dim2))
+    }
+
+    /// `aten::diagonal_copy.out(Tensor self, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn diagonal_copy_out(
+        self_: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::DIAGONAL_COPY_OUT.call((self_, offset, dim1, dim2, out))
+    }
+
+    /// `aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor`
+    #[inline]
+    pub fn expand_copy(self_: &Tensor, size: &[SymInt], implicit: bool) -> Result<Tensor> {
+        handles::EXPAND_COPY.call((self_, size, implicit))
+    }
+
+    /// `aten::expand_copy.out(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn expand_copy_out(self_: &Tensor, size: &[SymInt], implicit: bool, out: &Tensor) -> Result<Tensor> {
+        handles::EXPAND_COPY_OUT.call((self_, size, implicit, out))
+    }
+
+    /// `aten::squeeze_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn squeeze_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY.call((self_,))
+    }
+
+    /// `aten::squeeze_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor`
+    #[inline]
+    pub fn squeeze_copy_dim(self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIM.call((self_, dim))
+    }
+
+    /// `aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze_copy_dim_out(self_: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIM_OUT.call((self_, dim, out))
+    }
+
+    /// `aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor`
+    #[inline]
+    pub fn squeeze_copy_dims(self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIMS.call((self_, dim))
+    }
+
+    /// `aten::squeeze_copy.dims_out(Tensor self, int[] dim, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze_copy_dims_out(self_: &Tensor, dim: &[i64], out: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIMS_OUT.call((self_, dim, out))
+    }
+
+    /// `aten::unsqueeze_copy(Tensor self, int dim) -> Tensor`
+    #[inline]
+    pub fn unsqueeze_copy(self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::UNSQUEEZE_COPY.call((self_, dim))
+    }
+
+    /// `aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn unsqueeze_copy_out(self_: &Tensor, dim: i64, out: &Tensor) -> Result<Tensor> {
+        handles::UNSQUEEZE_COPY_OUT.call((self_, dim, out))
+    }
+
+    /// `aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor`
+    #[inline]
+    pub fn unfold_copy(self_: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+        handles::UNFOLD_COPY.call((self_, dimension, size, step))
+    }
+
+    /// `aten::unfold_copy.out(Tensor self, int dimension, int size, int step, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn unfold_copy_out(
+        self_: &Tensor,
+        dimension: i64,
+        size: i64,
+        step: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UNFOLD_COPY_OUT.call((self_, dimension, size, step, out))
+    }
+
+    /// `aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn unbind_copy_int(self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
+        handles::UNBIND_COPY_INT.call((self_, dim))
+    }
+
+    /// `aten::unbind_copy.int_out(Tensor self, int dim=0, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn unbind_copy_int_out(self_: &Tensor, dim: i64, out: &[Tensor]) -> Result<()> {
+        handles::UNBIND_COPY_INT_OUT.call((self_, dim, out))
+    }
+
+    /// `aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn split_copy_tensor(self_: &Tensor, split_size: &SymInt, dim: i64) -> Result<Vec<Tensor>> {
+        handles::SPLIT_COPY_TENSOR.call((self_, split_size, dim))
+    }
+
+    /// `aten::split_copy.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn split_copy_tensor_out(
+        self_: &Tensor,
+        split_size: &SymInt,
+        dim: i64,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::SPLIT_COPY_TENSOR_OUT.call((self_, split_size, dim, out))
+    }
+
+    /// `aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]`
+    #[inline]
+    pub fn split_with_sizes_copy(self_: &Tensor, split_sizes: &[SymInt], dim: i64) -> Result<Vec<Tensor>> {
+        handles::SPLIT_WITH_SIZES_COPY.call((self_, split_sizes, dim))
+    }
+
+    /// `aten::split_with_sizes_copy.out(Tensor self, SymInt[] split_sizes, int dim=0, *, Tensor(a!)[] out) -> ()`
+    #[inline]
+    pub fn split_with_sizes_copy_out(
+        self_: &Tensor,
+        split_sizes: &[SymInt],
+        dim: i64,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::SPLIT_WITH_SIZES_COPY_OUT.call((self_, split_sizes, dim, out))
+    }
+
+    /// `aten::detach_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn detach_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::DETACH_COPY.call((self_,))
+    }
+
+    /// `aten::detach_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn detach_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::DETACH_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::alias_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn alias_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::ALIAS_COPY.call((self_,))
+    }
+
+    /// `aten::alias_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn alias_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ALIAS_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::view_as_real_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn view_as_real_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_REAL_COPY.call((self_,))
+    }
+
+    /// `aten::view_as_real_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn view_as_real_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_REAL_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::view_as_complex_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn view_as_complex_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_COMPLEX_COPY.call((self_,))
+    }
+
+    /// `aten::view_as_complex_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn view_as_complex_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_COMPLEX_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::_conj_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn _conj_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::_CONJ_COPY.call((self_,))
+    }
+
+    /// `aten::_conj_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _conj_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::_CONJ_COPY_OUT.call((self_, out))
+    }
+
+    /// `aten::_neg_view_copy(Tensor self) -> Tensor`
+    #[inline]
+    pub fn _neg_view_copy(self_: &Tensor) -> Result<Tensor> {
+        handles::_NEG_VIEW_COPY.call((self_,))
+    }
+
+    /// `aten::_neg_view_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn _neg_view_copy_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::_NEG_VIEW_COPY_OUT.call((self_, out))
     }
 }
 
@@ -1119,5 +2030,822 @@ pub mod redispatch {
     #[inline]
     pub fn stack_out(keyset: DispatchKeySet, tensors: &[Tensor], dim: i64, out: &Tensor) -> Result<Tensor> {
         handles::STACK_OUT.redispatch(keyset, (tensors, dim, out))
+    }
+
+    /// `aten::repeat`
+    #[inline]
+    pub fn repeat(keyset: DispatchKeySet, self_: &Tensor, repeats: &[SymInt]) -> Result<Tensor> {
+        handles::REPEAT.redispatch(keyset, (self_, repeats))
+    }
+
+    /// `aten::tile`
+    #[inline]
+    pub fn tile(keyset: DispatchKeySet, self_: &Tensor, dims: &[SymInt]) -> Result<Tensor> {
+        handles::TILE.redispatch(keyset, (self_, dims))
+    }
+
+    /// `aten::roll`
+    #[inline]
+    pub fn roll(keyset: DispatchKeySet, self_: &Tensor, shifts: &[SymInt], dims: &[i64]) -> Result<Tensor> {
+        handles::ROLL.redispatch(keyset, (self_, shifts, dims))
+    }
+
+    /// `aten::flip`
+    #[inline]
+    pub fn flip(keyset: DispatchKeySet, self_: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        handles::FLIP.redispatch(keyset, (self_, dims))
+    }
+
+    /// `aten::fliplr`
+    #[inline]
+    pub fn fliplr(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FLIPLR.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::flipud`
+    #[inline]
+    pub fn flipud(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::FLIPUD.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::rot90`
+    #[inline]
+    pub fn rot90(keyset: DispatchKeySet, self_: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+        handles::ROT90.redispatch(keyset, (self_, k, dims))
+    }
+
+    /// `aten::broadcast_to`
+    #[inline]
+    pub fn broadcast_to(keyset: DispatchKeySet, self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+        handles::BROADCAST_TO.redispatch(keyset, (self_, size))
+    }
+
+    /// `aten::ravel`
+    #[inline]
+    pub fn ravel(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::RAVEL.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::combinations`
+    #[inline]
+    pub fn combinations(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        r: i64,
+        with_replacement: bool,
+    ) -> Result<Tensor> {
+        handles::COMBINATIONS.redispatch(keyset, (self_, r, with_replacement))
+    }
+
+    /// `aten::repeat_interleave.Tensor`
+    #[inline]
+    pub fn repeat_interleave_tensor(
+        keyset: DispatchKeySet,
+        repeats: &Tensor,
+        output_size: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_TENSOR.redispatch(keyset, (repeats, output_size))
+    }
+
+    /// `aten::repeat_interleave.self_Tensor`
+    #[inline]
+    pub fn repeat_interleave_self_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        repeats: &Tensor,
+        dim: Option<i64>,
+        output_size: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_SELF_TENSOR.redispatch(keyset, (self_, repeats, dim, output_size))
+    }
+
+    /// `aten::repeat_interleave.self_int`
+    #[inline]
+    pub fn repeat_interleave_self_int(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        repeats: &SymInt,
+        dim: Option<i64>,
+        output_size: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::REPEAT_INTERLEAVE_SELF_INT.redispatch(keyset, (self_, repeats, dim, output_size))
+    }
+
+    /// `aten::hstack`
+    #[inline]
+    pub fn hstack(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::HSTACK.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::hstack.out`
+    #[inline]
+    pub fn hstack_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::HSTACK_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::vstack`
+    #[inline]
+    pub fn vstack(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::VSTACK.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::vstack.out`
+    #[inline]
+    pub fn vstack_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::VSTACK_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::dstack`
+    #[inline]
+    pub fn dstack(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::DSTACK.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::dstack.out`
+    #[inline]
+    pub fn dstack_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::DSTACK_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::row_stack`
+    #[inline]
+    pub fn row_stack(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::ROW_STACK.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::row_stack.out`
+    #[inline]
+    pub fn row_stack_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::ROW_STACK_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::column_stack`
+    #[inline]
+    pub fn column_stack(keyset: DispatchKeySet, tensors: &[Tensor]) -> Result<Tensor> {
+        handles::COLUMN_STACK.redispatch(keyset, (tensors,))
+    }
+
+    /// `aten::column_stack.out`
+    #[inline]
+    pub fn column_stack_out(keyset: DispatchKeySet, tensors: &[Tensor], out: &Tensor) -> Result<Tensor> {
+        handles::COLUMN_STACK_OUT.redispatch(keyset, (tensors, out))
+    }
+
+    /// `aten::hsplit.int`
+    #[inline]
+    pub fn hsplit_int(keyset: DispatchKeySet, self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::HSPLIT_INT.redispatch(keyset, (self_, sections))
+    }
+
+    /// `aten::hsplit.array`
+    #[inline]
+    pub fn hsplit_array(keyset: DispatchKeySet, self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::HSPLIT_ARRAY.redispatch(keyset, (self_, indices))
+    }
+
+    /// `aten::vsplit.int`
+    #[inline]
+    pub fn vsplit_int(keyset: DispatchKeySet, self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::VSPLIT_INT.redispatch(keyset, (self_, sections))
+    }
+
+    /// `aten::vsplit.array`
+    #[inline]
+    pub fn vsplit_array(keyset: DispatchKeySet, self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::VSPLIT_ARRAY.redispatch(keyset, (self_, indices))
+    }
+
+    /// `aten::dsplit.int`
+    #[inline]
+    pub fn dsplit_int(keyset: DispatchKeySet, self_: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+        handles::DSPLIT_INT.redispatch(keyset, (self_, sections))
+    }
+
+    /// `aten::dsplit.array`
+    #[inline]
+    pub fn dsplit_array(keyset: DispatchKeySet, self_: &Tensor, indices: &[i64]) -> Result<Vec<Tensor>> {
+        handles::DSPLIT_ARRAY.redispatch(keyset, (self_, indices))
+    }
+
+    /// `aten::unsafe_split.Tensor`
+    #[inline]
+    pub fn unsafe_split_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_size: &SymInt,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_SPLIT_TENSOR.redispatch(keyset, (self_, split_size, dim))
+    }
+
+    /// `aten::unsafe_split_with_sizes`
+    #[inline]
+    pub fn unsafe_split_with_sizes(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_sizes: &[SymInt],
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_SPLIT_WITH_SIZES.redispatch(keyset, (self_, split_sizes, dim))
+    }
+
+    /// `aten::unsafe_chunk`
+    #[inline]
+    pub fn unsafe_chunk(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        chunks: i64,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::UNSAFE_CHUNK.redispatch(keyset, (self_, chunks, dim))
+    }
+
+    /// `aten::slice_scatter`
+    #[inline]
+    pub fn slice_scatter(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SLICE_SCATTER.redispatch(keyset, (self_, src, dim, start, end, step))
+    }
+
+    /// `aten::slice_scatter.out`
+    #[inline]
+    pub fn slice_scatter_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SLICE_SCATTER_OUT.redispatch(keyset, (self_, src, dim, start, end, step, out))
+    }
+
+    /// `aten::select_scatter`
+    #[inline]
+    pub fn select_scatter(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        index: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SELECT_SCATTER.redispatch(keyset, (self_, src, dim, index))
+    }
+
+    /// `aten::diagonal_scatter`
+    #[inline]
+    pub fn diagonal_scatter(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        src: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    ) -> Result<Tensor> {
+        handles::DIAGONAL_SCATTER.redispatch(keyset, (self_, src, offset, dim1, dim2))
+    }
+
+    /// `aten::as_strided_scatter`
+    #[inline]
+    pub fn as_strided_scatter(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        src: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_SCATTER.redispatch(keyset, (self_, src, size, stride, storage_offset))
+    }
+
+    /// `aten::narrow_copy`
+    #[inline]
+    pub fn narrow_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        start: &SymInt,
+        length: &SymInt,
+    ) -> Result<Tensor> {
+        handles::NARROW_COPY.redispatch(keyset, (self_, dim, start, length))
+    }
+
+    /// `aten::narrow_copy.out`
+    #[inline]
+    pub fn narrow_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        start: &SymInt,
+        length: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::NARROW_COPY_OUT.redispatch(keyset, (self_, dim, start, length, out))
+    }
+
+    /// `aten::diag`
+    #[inline]
+    pub fn diag(keyset: DispatchKeySet, self_: &Tensor, diagonal: i64) -> Result<Tensor> {
+        handles::DIAG.redispatch(keyset, (self_, diagonal))
+    }
+
+    /// `aten::diag.out`
+    #[inline]
+    pub fn diag_out(keyset: DispatchKeySet, self_: &Tensor, diagonal: i64, out: &Tensor) -> Result<Tensor> {
+        handles::DIAG_OUT.redispatch(keyset, (self_, diagonal, out))
+    }
+
+    /// `aten::diag_embed`
+    #[inline]
+    pub fn diag_embed(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    ) -> Result<Tensor> {
+        handles::DIAG_EMBED.redispatch(keyset, (self_, offset, dim1, dim2))
+    }
+
+    /// `aten::diagflat`
+    #[inline]
+    pub fn diagflat(keyset: DispatchKeySet, self_: &Tensor, offset: i64) -> Result<Tensor> {
+        handles::DIAGFLAT.redispatch(keyset, (self_, offset))
+    }
+
+    /// `aten::trace`
+    #[inline]
+    pub fn trace(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::TRACE.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::trace_backward`
+    #[inline]
+    pub fn trace_backward(keyset: DispatchKeySet, grad: &Tensor, sizes: &[SymInt]) -> Result<Tensor> {
+        handles::TRACE_BACKWARD.redispatch(keyset, (grad, sizes))
+    }
+
+    /// `aten::as_strided_copy`
+    #[inline]
+    pub fn as_strided_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_COPY.redispatch(keyset, (self_, size, stride, storage_offset))
+    }
+
+    /// `aten::as_strided_copy.out`
+    #[inline]
+    pub fn as_strided_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_COPY_OUT.redispatch(keyset, (self_, size, stride, storage_offset, out))
+    }
+
+    /// `aten::view_copy`
+    #[inline]
+    pub fn view_copy(keyset: DispatchKeySet, self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
+        handles::VIEW_COPY.redispatch(keyset, (self_, size))
+    }
+
+    /// `aten::view_copy.out`
+    #[inline]
+    pub fn view_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VIEW_COPY_OUT.redispatch(keyset, (self_, size, out))
+    }
+
+    /// `aten::view_copy.dtype`
+    #[inline]
+    pub fn view_copy_dtype(keyset: DispatchKeySet, self_: &Tensor, dtype: ScalarType) -> Result<Tensor> {
+        handles::VIEW_COPY_DTYPE.redispatch(keyset, (self_, dtype))
+    }
+
+    /// `aten::view_copy.dtype_out`
+    #[inline]
+    pub fn view_copy_dtype_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dtype: ScalarType,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::VIEW_COPY_DTYPE_OUT.redispatch(keyset, (self_, dtype, out))
+    }
+
+    /// `aten::_reshape_alias_copy`
+    #[inline]
+    pub fn _reshape_alias_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+    ) -> Result<Tensor> {
+        handles::_RESHAPE_ALIAS_COPY.redispatch(keyset, (self_, size, stride))
+    }
+
+    /// `aten::_reshape_alias_copy.out`
+    #[inline]
+    pub fn _reshape_alias_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::_RESHAPE_ALIAS_COPY_OUT.redispatch(keyset, (self_, size, stride, out))
+    }
+
+    /// `aten::transpose_copy.int`
+    #[inline]
+    pub fn transpose_copy_int(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim0: i64,
+        dim1: i64,
+    ) -> Result<Tensor> {
+        handles::TRANSPOSE_COPY_INT.redispatch(keyset, (self_, dim0, dim1))
+    }
+
+    /// `aten::transpose_copy.int_out`
+    #[inline]
+    pub fn transpose_copy_int_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim0: i64,
+        dim1: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::TRANSPOSE_COPY_INT_OUT.redispatch(keyset, (self_, dim0, dim1, out))
+    }
+
+    /// `aten::t_copy`
+    #[inline]
+    pub fn t_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::T_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::t_copy.out`
+    #[inline]
+    pub fn t_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::T_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::permute_copy`
+    #[inline]
+    pub fn permute_copy(keyset: DispatchKeySet, self_: &Tensor, dims: &[i64]) -> Result<Tensor> {
+        handles::PERMUTE_COPY.redispatch(keyset, (self_, dims))
+    }
+
+    /// `aten::permute_copy.out`
+    #[inline]
+    pub fn permute_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dims: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::PERMUTE_COPY_OUT.redispatch(keyset, (self_, dims, out))
+    }
+
+    /// `aten::slice_copy.Tensor`
+    #[inline]
+    pub fn slice_copy_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SLICE_COPY_TENSOR.redispatch(keyset, (self_, dim, start, end, step))
+    }
+
+    /// `aten::slice_copy.Tensor_out`
+    #[inline]
+    pub fn slice_copy_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        start: Option<&SymInt>,
+        end: Option<&SymInt>,
+        step: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SLICE_COPY_TENSOR_OUT.redispatch(keyset, (self_, dim, start, end, step, out))
+    }
+
+    /// `aten::select_copy.int`
+    #[inline]
+    pub fn select_copy_int(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &SymInt,
+    ) -> Result<Tensor> {
+        handles::SELECT_COPY_INT.redispatch(keyset, (self_, dim, index))
+    }
+
+    /// `aten::select_copy.int_out`
+    #[inline]
+    pub fn select_copy_int_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        index: &SymInt,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SELECT_COPY_INT_OUT.redispatch(keyset, (self_, dim, index, out))
+    }
+
+    /// `aten::diagonal_copy`
+    #[inline]
+    pub fn diagonal_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+    ) -> Result<Tensor> {
+        handles::DIAGONAL_COPY.redispatch(keyset, (self_, offset, dim1, dim2))
+    }
+
+    /// `aten::diagonal_copy.out`
+    #[inline]
+    pub fn diagonal_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        offset: i64,
+        dim1: i64,
+        dim2: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::DIAGONAL_COPY_OUT.redispatch(keyset, (self_, offset, dim1, dim2, out))
+    }
+
+    /// `aten::expand_copy`
+    #[inline]
+    pub fn expand_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        implicit: bool,
+    ) -> Result<Tensor> {
+        handles::EXPAND_COPY.redispatch(keyset, (self_, size, implicit))
+    }
+
+    /// `aten::expand_copy.out`
+    #[inline]
+    pub fn expand_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        implicit: bool,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::EXPAND_COPY_OUT.redispatch(keyset, (self_, size, implicit, out))
+    }
+
+    /// `aten::squeeze_copy`
+    #[inline]
+    pub fn squeeze_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::squeeze_copy.out`
+    #[inline]
+    pub fn squeeze_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::squeeze_copy.dim`
+    #[inline]
+    pub fn squeeze_copy_dim(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIM.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::squeeze_copy.dim_out`
+    #[inline]
+    pub fn squeeze_copy_dim_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIM_OUT.redispatch(keyset, (self_, dim, out))
+    }
+
+    /// `aten::squeeze_copy.dims`
+    #[inline]
+    pub fn squeeze_copy_dims(keyset: DispatchKeySet, self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIMS.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::squeeze_copy.dims_out`
+    #[inline]
+    pub fn squeeze_copy_dims_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: &[i64],
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::SQUEEZE_COPY_DIMS_OUT.redispatch(keyset, (self_, dim, out))
+    }
+
+    /// `aten::unsqueeze_copy`
+    #[inline]
+    pub fn unsqueeze_copy(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::UNSQUEEZE_COPY.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::unsqueeze_copy.out`
+    #[inline]
+    pub fn unsqueeze_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UNSQUEEZE_COPY_OUT.redispatch(keyset, (self_, dim, out))
+    }
+
+    /// `aten::unfold_copy`
+    #[inline]
+    pub fn unfold_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dimension: i64,
+        size: i64,
+        step: i64,
+    ) -> Result<Tensor> {
+        handles::UNFOLD_COPY.redispatch(keyset, (self_, dimension, size, step))
+    }
+
+    /// `aten::unfold_copy.out`
+    #[inline]
+    pub fn unfold_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dimension: i64,
+        size: i64,
+        step: i64,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::UNFOLD_COPY_OUT.redispatch(keyset, (self_, dimension, size, step, out))
+    }
+
+    /// `aten::unbind_copy.int`
+    #[inline]
+    pub fn unbind_copy_int(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Vec<Tensor>> {
+        handles::UNBIND_COPY_INT.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::unbind_copy.int_out`
+    #[inline]
+    pub fn unbind_copy_int_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::UNBIND_COPY_INT_OUT.redispatch(keyset, (self_, dim, out))
+    }
+
+    /// `aten::split_copy.Tensor`
+    #[inline]
+    pub fn split_copy_tensor(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_size: &SymInt,
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::SPLIT_COPY_TENSOR.redispatch(keyset, (self_, split_size, dim))
+    }
+
+    /// `aten::split_copy.Tensor_out`
+    #[inline]
+    pub fn split_copy_tensor_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_size: &SymInt,
+        dim: i64,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::SPLIT_COPY_TENSOR_OUT.redispatch(keyset, (self_, split_size, dim, out))
+    }
+
+    /// `aten::split_with_sizes_copy`
+    #[inline]
+    pub fn split_with_sizes_copy(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_sizes: &[SymInt],
+        dim: i64,
+    ) -> Result<Vec<Tensor>> {
+        handles::SPLIT_WITH_SIZES_COPY.redispatch(keyset, (self_, split_sizes, dim))
+    }
+
+    /// `aten::split_with_sizes_copy.out`
+    #[inline]
+    pub fn split_with_sizes_copy_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        split_sizes: &[SymInt],
+        dim: i64,
+        out: &[Tensor],
+    ) -> Result<()> {
+        handles::SPLIT_WITH_SIZES_COPY_OUT.redispatch(keyset, (self_, split_sizes, dim, out))
+    }
+
+    /// `aten::detach_copy`
+    #[inline]
+    pub fn detach_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::DETACH_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::detach_copy.out`
+    #[inline]
+    pub fn detach_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::DETACH_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::alias_copy`
+    #[inline]
+    pub fn alias_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::ALIAS_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::alias_copy.out`
+    #[inline]
+    pub fn alias_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::ALIAS_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::view_as_real_copy`
+    #[inline]
+    pub fn view_as_real_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_REAL_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::view_as_real_copy.out`
+    #[inline]
+    pub fn view_as_real_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_REAL_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::view_as_complex_copy`
+    #[inline]
+    pub fn view_as_complex_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_COMPLEX_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::view_as_complex_copy.out`
+    #[inline]
+    pub fn view_as_complex_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::VIEW_AS_COMPLEX_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_conj_copy`
+    #[inline]
+    pub fn _conj_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::_CONJ_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_conj_copy.out`
+    #[inline]
+    pub fn _conj_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::_CONJ_COPY_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::_neg_view_copy`
+    #[inline]
+    pub fn _neg_view_copy(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::_NEG_VIEW_COPY.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::_neg_view_copy.out`
+    #[inline]
+    pub fn _neg_view_copy_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::_NEG_VIEW_COPY_OUT.redispatch(keyset, (self_, out))
     }
 }

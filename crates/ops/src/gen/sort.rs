@@ -5,7 +5,7 @@
 
 /// The operators' handles.
 pub mod handles {
-    use c10::{Scalar, Tensor};
+    use c10::{Scalar, SymInt, Tensor};
     use dispatch::TypedOp;
 
     /// `aten::sort`
@@ -79,11 +79,70 @@ pub mod handles {
     /// `aten::isin.Scalar_Tensor_out`
     pub static ISIN_SCALAR_TENSOR_OUT: TypedOp<(Scalar, Tensor, bool, bool, Tensor), Tensor> =
         TypedOp::new("aten::isin", "Scalar_Tensor_out");
+    /// `aten::msort`
+    pub static MSORT: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::msort", "");
+    /// `aten::msort.out`
+    pub static MSORT_OUT: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::msort", "out");
+    /// `aten::kthvalue`
+    pub static KTHVALUE: TypedOp<(Tensor, SymInt, i64, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::kthvalue", "");
+    /// `aten::kthvalue.values`
+    pub static KTHVALUE_VALUES: TypedOp<(Tensor, SymInt, i64, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::kthvalue", "values");
+    /// `aten::median`
+    pub static MEDIAN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::median", "");
+    /// `aten::median.dim`
+    pub static MEDIAN_DIM: TypedOp<(Tensor, i64, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::median", "dim");
+    /// `aten::median.dim_values`
+    pub static MEDIAN_DIM_VALUES: TypedOp<(Tensor, i64, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::median", "dim_values");
+    /// `aten::nanmedian`
+    pub static NANMEDIAN: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::nanmedian", "");
+    /// `aten::nanmedian.dim`
+    pub static NANMEDIAN_DIM: TypedOp<(Tensor, i64, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::nanmedian", "dim");
+    /// `aten::nanmedian.dim_values`
+    pub static NANMEDIAN_DIM_VALUES: TypedOp<(Tensor, i64, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::nanmedian", "dim_values");
+    /// `aten::mode`
+    pub static MODE: TypedOp<(Tensor, i64, bool), (Tensor, Tensor)> = TypedOp::new("aten::mode", "");
+    /// `aten::mode.values`
+    pub static MODE_VALUES: TypedOp<(Tensor, i64, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::mode", "values");
+    /// `aten::topk`
+    pub static TOPK: TypedOp<(Tensor, SymInt, i64, bool, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::topk", "");
+    /// `aten::topk.values`
+    pub static TOPK_VALUES: TypedOp<(Tensor, SymInt, i64, bool, bool, Tensor, Tensor), (Tensor, Tensor)> =
+        TypedOp::new("aten::topk", "values");
+    /// `aten::_unique`
+    pub static _UNIQUE: TypedOp<(Tensor, bool, bool), (Tensor, Tensor)> = TypedOp::new("aten::_unique", "");
+    /// `aten::_unique2`
+    pub static _UNIQUE2: TypedOp<(Tensor, bool, bool, bool), (Tensor, Tensor, Tensor)> =
+        TypedOp::new("aten::_unique2", "");
+    /// `aten::unique_dim`
+    pub static UNIQUE_DIM: TypedOp<(Tensor, i64, bool, bool, bool), (Tensor, Tensor, Tensor)> =
+        TypedOp::new("aten::unique_dim", "");
+    /// `aten::unique_consecutive`
+    pub static UNIQUE_CONSECUTIVE: TypedOp<(Tensor, bool, bool, Option<i64>), (Tensor, Tensor, Tensor)> =
+        TypedOp::new("aten::unique_consecutive", "");
+    /// `aten::unique_dim_consecutive`
+    pub static UNIQUE_DIM_CONSECUTIVE: TypedOp<(Tensor, i64, bool, bool), (Tensor, Tensor, Tensor)> =
+        TypedOp::new("aten::unique_dim_consecutive", "");
+    /// `aten::bincount`
+    pub static BINCOUNT: TypedOp<(Tensor, Option<Tensor>, SymInt), Tensor> =
+        TypedOp::new("aten::bincount", "");
+    /// `aten::histc`
+    pub static HISTC: TypedOp<(Tensor, i64, Scalar, Scalar), Tensor> = TypedOp::new("aten::histc", "");
+    /// `aten::histc.out`
+    pub static HISTC_OUT: TypedOp<(Tensor, i64, Scalar, Scalar, Tensor), Tensor> =
+        TypedOp::new("aten::histc", "out");
 }
 
 /// Typed calls.
 pub mod calls {
-    use c10::{Result, Scalar, Tensor};
+    use c10::{Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -321,11 +380,203 @@ pub mod calls {
     ) -> Result<Tensor> {
         handles::ISIN_SCALAR_TENSOR_OUT.call((element, test_elements, assume_unique, invert, out))
     }
+
+    /// `aten::msort(Tensor self) -> Tensor`
+    #[inline]
+    pub fn msort(self_: &Tensor) -> Result<Tensor> {
+        handles::MSORT.call((self_,))
+    }
+
+    /// `aten::msort.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn msort_out(self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::MSORT_OUT.call((self_, out))
+    }
+
+    /// `aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)`
+    #[inline]
+    pub fn kthvalue(self_: &Tensor, k: &SymInt, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::KTHVALUE.call((self_, k, dim, keepdim))
+    }
+
+    /// `aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)`
+    #[inline]
+    pub fn kthvalue_values(
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::KTHVALUE_VALUES.call((self_, k, dim, keepdim, values, indices))
+    }
+
+    /// `aten::median(Tensor self) -> Tensor`
+    #[inline]
+    pub fn median(self_: &Tensor) -> Result<Tensor> {
+        handles::MEDIAN.call((self_,))
+    }
+
+    /// `aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
+    #[inline]
+    pub fn median_dim(self_: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::MEDIAN_DIM.call((self_, dim, keepdim))
+    }
+
+    /// `aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)`
+    #[inline]
+    pub fn median_dim_values(
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MEDIAN_DIM_VALUES.call((self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::nanmedian(Tensor self) -> Tensor`
+    #[inline]
+    pub fn nanmedian(self_: &Tensor) -> Result<Tensor> {
+        handles::NANMEDIAN.call((self_,))
+    }
+
+    /// `aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)`
+    #[inline]
+    pub fn nanmedian_dim(self_: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::NANMEDIAN_DIM.call((self_, dim, keepdim))
+    }
+
+    /// `aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)`
+    #[inline]
+    pub fn nanmedian_dim_values(
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::NANMEDIAN_DIM_VALUES.call((self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)`
+    #[inline]
+    pub fn mode(self_: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::MODE.call((self_, dim, keepdim))
+    }
+
+    /// `aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)`
+    #[inline]
+    pub fn mode_values(
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MODE_VALUES.call((self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)`
+    #[inline]
+    pub fn topk(
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        largest: bool,
+        sorted: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::TOPK.call((self_, k, dim, largest, sorted))
+    }
+
+    /// `aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)`
+    #[inline]
+    pub fn topk_values(
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        largest: bool,
+        sorted: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::TOPK_VALUES.call((self_, k, dim, largest, sorted, values, indices))
+    }
+
+    /// `aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn _unique(self_: &Tensor, sorted: bool, return_inverse: bool) -> Result<(Tensor, Tensor)> {
+        handles::_UNIQUE.call((self_, sorted, return_inverse))
+    }
+
+    /// `aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _unique2(
+        self_: &Tensor,
+        sorted: bool,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_UNIQUE2.call((self_, sorted, return_inverse, return_counts))
+    }
+
+    /// `aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn unique_dim(
+        self_: &Tensor,
+        dim: i64,
+        sorted: bool,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_DIM.call((self_, dim, sorted, return_inverse, return_counts))
+    }
+
+    /// `aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn unique_consecutive(
+        self_: &Tensor,
+        return_inverse: bool,
+        return_counts: bool,
+        dim: Option<i64>,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_CONSECUTIVE.call((self_, return_inverse, return_counts, dim))
+    }
+
+    /// `aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn unique_dim_consecutive(
+        self_: &Tensor,
+        dim: i64,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_DIM_CONSECUTIVE.call((self_, dim, return_inverse, return_counts))
+    }
+
+    /// `aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor`
+    #[inline]
+    pub fn bincount(self_: &Tensor, weights: Option<&Tensor>, minlength: &SymInt) -> Result<Tensor> {
+        handles::BINCOUNT.call((self_, weights, minlength))
+    }
+
+    /// `aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor`
+    #[inline]
+    pub fn histc(self_: &Tensor, bins: i64, min: &Scalar, max: &Scalar) -> Result<Tensor> {
+        handles::HISTC.call((self_, bins, min, max))
+    }
+
+    /// `aten::histc.out(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)`
+    #[inline]
+    pub fn histc_out(self_: &Tensor, bins: i64, min: &Scalar, max: &Scalar, out: &Tensor) -> Result<Tensor> {
+        handles::HISTC_OUT.call((self_, bins, min, max, out))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
 pub mod redispatch {
-    use c10::{DispatchKeySet, Result, Scalar, Tensor};
+    use c10::{DispatchKeySet, Result, Scalar, SymInt, Tensor};
 
     use super::handles;
 
@@ -598,5 +849,246 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::ISIN_SCALAR_TENSOR_OUT
             .redispatch(keyset, (element, test_elements, assume_unique, invert, out))
+    }
+
+    /// `aten::msort`
+    #[inline]
+    pub fn msort(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::MSORT.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::msort.out`
+    #[inline]
+    pub fn msort_out(keyset: DispatchKeySet, self_: &Tensor, out: &Tensor) -> Result<Tensor> {
+        handles::MSORT_OUT.redispatch(keyset, (self_, out))
+    }
+
+    /// `aten::kthvalue`
+    #[inline]
+    pub fn kthvalue(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::KTHVALUE.redispatch(keyset, (self_, k, dim, keepdim))
+    }
+
+    /// `aten::kthvalue.values`
+    #[inline]
+    pub fn kthvalue_values(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::KTHVALUE_VALUES.redispatch(keyset, (self_, k, dim, keepdim, values, indices))
+    }
+
+    /// `aten::median`
+    #[inline]
+    pub fn median(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::MEDIAN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::median.dim`
+    #[inline]
+    pub fn median_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MEDIAN_DIM.redispatch(keyset, (self_, dim, keepdim))
+    }
+
+    /// `aten::median.dim_values`
+    #[inline]
+    pub fn median_dim_values(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MEDIAN_DIM_VALUES.redispatch(keyset, (self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::nanmedian`
+    #[inline]
+    pub fn nanmedian(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::NANMEDIAN.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::nanmedian.dim`
+    #[inline]
+    pub fn nanmedian_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::NANMEDIAN_DIM.redispatch(keyset, (self_, dim, keepdim))
+    }
+
+    /// `aten::nanmedian.dim_values`
+    #[inline]
+    pub fn nanmedian_dim_values(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::NANMEDIAN_DIM_VALUES.redispatch(keyset, (self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::mode`
+    #[inline]
+    pub fn mode(keyset: DispatchKeySet, self_: &Tensor, dim: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        handles::MODE.redispatch(keyset, (self_, dim, keepdim))
+    }
+
+    /// `aten::mode.values`
+    #[inline]
+    pub fn mode_values(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        keepdim: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::MODE_VALUES.redispatch(keyset, (self_, dim, keepdim, values, indices))
+    }
+
+    /// `aten::topk`
+    #[inline]
+    pub fn topk(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        largest: bool,
+        sorted: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::TOPK.redispatch(keyset, (self_, k, dim, largest, sorted))
+    }
+
+    /// `aten::topk.values`
+    #[inline]
+    pub fn topk_values(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        k: &SymInt,
+        dim: i64,
+        largest: bool,
+        sorted: bool,
+        values: &Tensor,
+        indices: &Tensor,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::TOPK_VALUES.redispatch(keyset, (self_, k, dim, largest, sorted, values, indices))
+    }
+
+    /// `aten::_unique`
+    #[inline]
+    pub fn _unique(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        sorted: bool,
+        return_inverse: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_UNIQUE.redispatch(keyset, (self_, sorted, return_inverse))
+    }
+
+    /// `aten::_unique2`
+    #[inline]
+    pub fn _unique2(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        sorted: bool,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_UNIQUE2.redispatch(keyset, (self_, sorted, return_inverse, return_counts))
+    }
+
+    /// `aten::unique_dim`
+    #[inline]
+    pub fn unique_dim(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        sorted: bool,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_DIM.redispatch(keyset, (self_, dim, sorted, return_inverse, return_counts))
+    }
+
+    /// `aten::unique_consecutive`
+    #[inline]
+    pub fn unique_consecutive(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        return_inverse: bool,
+        return_counts: bool,
+        dim: Option<i64>,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_CONSECUTIVE.redispatch(keyset, (self_, return_inverse, return_counts, dim))
+    }
+
+    /// `aten::unique_dim_consecutive`
+    #[inline]
+    pub fn unique_dim_consecutive(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        dim: i64,
+        return_inverse: bool,
+        return_counts: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::UNIQUE_DIM_CONSECUTIVE.redispatch(keyset, (self_, dim, return_inverse, return_counts))
+    }
+
+    /// `aten::bincount`
+    #[inline]
+    pub fn bincount(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        weights: Option<&Tensor>,
+        minlength: &SymInt,
+    ) -> Result<Tensor> {
+        handles::BINCOUNT.redispatch(keyset, (self_, weights, minlength))
+    }
+
+    /// `aten::histc`
+    #[inline]
+    pub fn histc(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        bins: i64,
+        min: &Scalar,
+        max: &Scalar,
+    ) -> Result<Tensor> {
+        handles::HISTC.redispatch(keyset, (self_, bins, min, max))
+    }
+
+    /// `aten::histc.out`
+    #[inline]
+    pub fn histc_out(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        bins: i64,
+        min: &Scalar,
+        max: &Scalar,
+        out: &Tensor,
+    ) -> Result<Tensor> {
+        handles::HISTC_OUT.redispatch(keyset, (self_, bins, min, max, out))
     }
 }

@@ -520,3 +520,20 @@ pub fn masked_fill_meta(
         .add_input(mask)
         .build_standalone()
 }
+
+/// `scatter_reduce`
+pub fn scatter_reduce_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    _include_self: bool,
+) -> Result<()> {
+    check!(
+        matches!(reduce, "sum" | "prod" | "mean" | "amax" | "amin"),
+        "reduce argument must be either sum, prod, mean, amax or amin, got {reduce}"
+    );
+    scatter_checks::<I>("scatter", outs, self_, dim, index, Some(src))
+}

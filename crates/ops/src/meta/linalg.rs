@@ -1,6 +1,6 @@
 //! Meta functions of the `linalg` operators.
 
-use c10::{check, infer_expand_geometry, Result, Scalar, SizeInt, Tensor};
+use c10::{check, infer_expand_geometry, Result, Scalar, SizeInt, SymInt, Tensor};
 use iter::{type_meta_name, StructuredOutputs};
 
 fn same_dtype(a: &Tensor, b: &Tensor, what: &str) -> Result<()> {
@@ -125,4 +125,19 @@ pub fn dot_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, tensor
         tensor.sym_numel()
     );
     outs.set_output_raw_strided::<I>(0, &[], &[], self_.options())
+}
+
+fn triangle<I: SizeInt>(name: &str, outs: &mut StructuredOutputs, self_: &Tensor) -> Result<()> {
+    check!(self_.dim() >= 2, "{name}: input tensor must have at least 2 dimensions");
+    outs.set_output_raw_strided(0, &I::sizes_of(self_)?, &[], self_.options())
+}
+
+/// `triu`
+pub fn triu_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, _diagonal: &SymInt) -> Result<()> {
+    triangle::<I>("triu", outs, self_)
+}
+
+/// `tril`
+pub fn tril_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, _diagonal: &SymInt) -> Result<()> {
+    triangle::<I>("tril", outs, self_)
 }

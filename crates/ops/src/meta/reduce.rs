@@ -97,7 +97,7 @@ fn check_all_nonempty(name: &str, self_: &Tensor) -> Result<()> {
 }
 
 /// A reduction without identity needs an element in each reduced dimension.
-fn check_dims_nonempty(name: &str, self_: &Tensor, dims: &[i64]) -> Result<()> {
+pub(crate) fn check_dims_nonempty(name: &str, self_: &Tensor, dims: &[i64]) -> Result<()> {
     if !sym::is_empty(self_)? {
         return Ok(());
     }
@@ -181,7 +181,7 @@ fn with_indices<I: SizeInt>(
     outs.set_output_raw_strided(1, &shape, &[], options.dtype(ScalarType::Long))
 }
 
-fn reduced_shape<I: SizeInt>(self_: &Tensor, dim: i64, keepdim: bool) -> Result<SizeVector<I>> {
+pub(crate) fn reduced_shape<I: SizeInt>(self_: &Tensor, dim: i64, keepdim: bool) -> Result<SizeVector<I>> {
     let mask = make_dim_mask(Some(&[dim]), self_.dim(), false)?;
     Ok(shape_from_dim_mask(&I::sizes_of(self_)?, mask, keepdim))
 }

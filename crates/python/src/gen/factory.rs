@@ -132,6 +132,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "empty_permuted",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::empty_permuted"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: true,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "empty_strided",
         namespaces: Namespaces::FUNCTION,
         overloads: &[Overload {
@@ -431,6 +445,34 @@ pub(super) static BINDINGS: &[Binding] = &[
         takes_requires_grad: true,
         numbers_as_tensors: false,
         is_manual: true,
+    },
+    Binding {
+        name: "tril_indices",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::tril_indices"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: true,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "triu_indices",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::triu_indices"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: true,
+        numbers_as_tensors: false,
+        is_manual: false,
     },
     Binding {
         name: "type_as",

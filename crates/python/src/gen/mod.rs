@@ -12,6 +12,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod shape;
 mod sort;
 mod special;
@@ -28,6 +29,7 @@ static TABLES: &[&[Binding]] = &[
     pool::BINDINGS,
     random::BINDINGS,
     reduce::BINDINGS,
+    scan::BINDINGS,
     shape::BINDINGS,
     sort::BINDINGS,
     special::BINDINGS,

@@ -132,6 +132,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "aminmax",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::aminmax"),
+            out: Some("aten::aminmax.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &["min", "max"],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "any",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
@@ -188,6 +202,28 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "count_nonzero",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::count_nonzero"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::count_nonzero.dim_IntList"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "equal",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {
@@ -230,6 +266,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "logsumexp",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::logsumexp"),
+            out: Some("aten::logsumexp.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "mean",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[
@@ -242,6 +292,42 @@ pub(super) static BINDINGS: &[Binding] = &[
             Overload {
                 op: Some("aten::mean.dim"),
                 out: Some("aten::mean.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "nanmean",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::nanmean"),
+            out: Some("aten::nanmean.out"),
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "nanquantile",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::nanquantile"),
+                out: Some("aten::nanquantile.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::nanquantile.scalar"),
+                out: Some("aten::nanquantile.scalar_out"),
                 namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
                 self_arg: Some(0),
             },
@@ -288,6 +374,28 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "quantile",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::quantile"),
+                out: Some("aten::quantile.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::quantile.scalar"),
+                out: Some("aten::quantile.scalar_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "softmax",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {
@@ -296,6 +404,62 @@ pub(super) static BINDINGS: &[Binding] = &[
             namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
             self_arg: Some(0),
         }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "std",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::std"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::std.dim"),
+                out: Some("aten::std.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::std.correction"),
+                out: Some("aten::std.correction_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "std_mean",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::std_mean"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::std_mean.dim"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::std_mean.correction"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,
@@ -332,6 +496,62 @@ pub(super) static BINDINGS: &[Binding] = &[
             namespaces: Namespaces::METHOD,
             self_arg: Some(0),
         }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "var",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[
+            Overload {
+                op: Some("aten::var"),
+                out: None,
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::var.dim"),
+                out: Some("aten::var.out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+            Overload {
+                op: Some("aten::var.correction"),
+                out: Some("aten::var.correction_out"),
+                namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+                self_arg: Some(0),
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "var_mean",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::var_mean"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::var_mean.dim"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::var_mean.correction"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

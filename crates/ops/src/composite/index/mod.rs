@@ -1,10 +1,14 @@
-//! Composites of the `index` family.
+//! Composites of the `index` family: here indexing by tensors and masks, beside it [by places](placed).
+
+mod placed;
 
 mod embedding;
 
 pub use embedding::*;
 
 use c10::{check, infer_broadcast_size, MemoryFormat, Result, Scalar, ScalarType, SymInt, Tensor};
+
+pub use placed::*;
 
 use crate::at;
 use crate::sym::sym_ints;

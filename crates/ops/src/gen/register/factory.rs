@@ -70,6 +70,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::set_.source_Storage_storage_offset(Tensor(a!) self, Storage source, SymInt storage_offset, SymInt[] size, SymInt[] stride=[]) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::item(Tensor self) -> Scalar", &["data_dependent_output", "pt2_compliant_tag"]),
 ("aten::_local_scalar_dense(Tensor self) -> Scalar", &["core", "data_dependent_output", "pt2_compliant_tag"]),
+("aten::empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor", &["pt2_compliant_tag"]),
 ];
 
 static ARANGE_KERNEL: DispatchStub<fn(&Scalar, &Scalar, &[Tensor]) -> Result<()>> =
@@ -779,5 +782,79 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 .map_err(structured::in_operator("_local_scalar_dense"))
         },
     );
+    registrar.implement(
+        "empty_permuted",
+        &handles::EMPTY_PERMUTED,
+        EXPLICIT,
+        |_, (size, physical_layout, dtype, layout, device, pin_memory)| {
+            composite::factory::empty_permuted(size, physical_layout, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "empty_permuted",
+        &handles::EMPTY_PERMUTED,
+        BACKEND_SELECT,
+        |keyset, (size, physical_layout, dtype, layout, device, pin_memory)| {
+            redispatch::empty_permuted(
+                structured::select_backend(keyset, dtype, layout, device, pin_memory)?,
+                size,
+                physical_layout,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+            )
+        },
+    )?;
+    registrar.implement(
+        "tril_indices",
+        &handles::TRIL_INDICES,
+        EXPLICIT,
+        |_, (row, col, offset, dtype, layout, device, pin_memory)| {
+            composite::factory::tril_indices(row, col, offset, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "tril_indices",
+        &handles::TRIL_INDICES,
+        BACKEND_SELECT,
+        |keyset, (row, col, offset, dtype, layout, device, pin_memory)| {
+            redispatch::tril_indices(
+                structured::select_backend(keyset, dtype, layout, device, pin_memory)?,
+                row,
+                col,
+                offset,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+            )
+        },
+    )?;
+    registrar.implement(
+        "triu_indices",
+        &handles::TRIU_INDICES,
+        EXPLICIT,
+        |_, (row, col, offset, dtype, layout, device, pin_memory)| {
+            composite::factory::triu_indices(row, col, offset, dtype, layout, device, pin_memory)
+        },
+    )?;
+    registrar.implement(
+        "triu_indices",
+        &handles::TRIU_INDICES,
+        BACKEND_SELECT,
+        |keyset, (row, col, offset, dtype, layout, device, pin_memory)| {
+            redispatch::triu_indices(
+                structured::select_backend(keyset, dtype, layout, device, pin_memory)?,
+                row,
+                col,
+                offset,
+                dtype,
+                layout,
+                device,
+                pin_memory,
+            )
+        },
+    )?;
     Ok(())
 }

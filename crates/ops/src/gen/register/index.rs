@@ -59,6 +59,31 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", &["core", "pt2_compliant_tag"]),
 ("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
 ("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::take(Tensor self, Tensor index) -> Tensor", &["pt2_compliant_tag"]),
+("aten::take.out(Tensor self, Tensor index, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::put_(Tensor(a!) self, Tensor index, Tensor source, bool accumulate=False) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::take_along_dim.out(Tensor self, Tensor indices, int? dim=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_fill_.int_Scalar(Tensor(a!) self, int dim, Tensor index, Scalar value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_fill_.int_Tensor(Tensor(a!) self, int dim, Tensor index, Tensor value) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_copy_(Tensor(a!) self, int dim, Tensor index, Tensor source) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_copy.out(Tensor self, int dim, Tensor index, Tensor source, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::masked_scatter_(Tensor(a!) self, Tensor mask, Tensor source) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor", &["pt2_compliant_tag"]),
+("aten::argwhere(Tensor self) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::nonzero_static.out(Tensor self, *, SymInt size, int fill_value=-1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::scatter_reduce_.two(Tensor(a!) self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::scatter_reduce.two_out(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor", &["pt2_compliant_tag"]),
+("aten::index_reduce_(Tensor(a!) self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::index_reduce.out(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static INDEX_KERNEL: DispatchStub<fn(&iter::IndexPlan, &[Tensor]) -> Result<()>> =
@@ -84,6 +109,8 @@ static SCATTER_ADD_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> 
 static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
     DispatchStub::new("masked_fill_kernel");
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
+static SCATTER_REDUCE_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &str, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("scatter_reduce_kernel");
 
 fn index_tensor_run(
     keyset: DispatchKeySet,
@@ -290,6 +317,30 @@ fn masked_fill__scalar_run(
     outs.finish()
 }
 
+fn scatter_reduce_two_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    include_self: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_, index, src] meta::index::scatter_reduce_meta(outs, self_, dim, index, src, reduce, include_self))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "scatter_reduce",
+        &[("self", &self_), ("index", &index), ("src", &src)],
+    )? {
+        structured::init_from(self_, outs)?;
+        SCATTER_REDUCE_KERNEL.get(key)?(dim, index, src, reduce, include_self, &outs.outputs()?)
+            .map_err(structured::in_operator("scatter_reduce"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("gather_kernel").missing(key, &GATHER_KERNEL));
@@ -301,6 +352,7 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("nonzero_kernel").missing(key, &NONZERO_KERNEL));
     missing.extend(Serves::dense("scatter_add_kernel").missing(key, &SCATTER_ADD_KERNEL));
     missing.extend(Serves::dense("scatter_kernel").missing(key, &SCATTER_KERNEL));
+    missing.extend(Serves::dense("scatter_reduce_kernel").missing(key, &SCATTER_REDUCE_KERNEL));
     missing.extend(Serves::dense("scatter_reduced_kernel").missing(key, &SCATTER_REDUCED_KERNEL));
     missing.extend(Serves::dense("scatter_value_kernel").missing(key, &SCATTER_VALUE_KERNEL));
     missing.extend(Serves::dense("scatter_value_reduced_kernel").missing(key, &SCATTER_VALUE_REDUCED_KERNEL));
@@ -763,5 +815,217 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("one_hot", &handles::ONE_HOT, IMPLICIT, |_, (self_, num_classes)| {
         composite::index::one_hot(self_, num_classes)
     })?;
+    registrar.implement("take", &handles::TAKE, EXPLICIT, |_, (self_, index)| {
+        composite::index::take(self_, index)
+    })?;
+    registrar.implement("take.out", &handles::TAKE_OUT, EXPLICIT, |_, (self_, index, out)| {
+        operands::overlaps(
+            &[out],
+            "take",
+            operands::Overlap::Refuse,
+            &[("self", &self_), ("index", &index)],
+        )?;
+        structured::write_exact("take", out, &composite::index::take(self_, index)?)
+    })?;
+    registrar.implement("put", &handles::PUT, EXPLICIT, |_, (self_, index, source, accumulate)| {
+        composite::index::put(self_, index, source, accumulate)
+    })?;
+    registrar.implement("put_", &handles::PUT_, EXPLICIT, |_, (self_, index, source, accumulate)| {
+        composite::index::put_(self_, index, source, accumulate)
+    })?;
+    registrar.implement_transparent(
+        "take_along_dim",
+        &handles::TAKE_ALONG_DIM,
+        IMPLICIT,
+        |_, (self_, indices, dim)| composite::index::take_along_dim(self_, indices, dim),
+    )?;
+    registrar.implement(
+        "take_along_dim.out",
+        &handles::TAKE_ALONG_DIM_OUT,
+        EXPLICIT,
+        |_, (self_, indices, dim, out)| {
+            structured::write_out(
+                "take_along_dim",
+                out,
+                &composite::index::take_along_dim(self_, indices, dim)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "index_fill.int_Scalar",
+        &handles::INDEX_FILL_INT_SCALAR,
+        EXPLICIT,
+        |_, (self_, dim, index, value)| composite::index::index_fill_int_scalar(self_, dim, index, value),
+    )?;
+    registrar.implement(
+        "index_fill_.int_Scalar",
+        &handles::INDEX_FILL__INT_SCALAR,
+        EXPLICIT,
+        |_, (self_, dim, index, value)| composite::index::index_fill__int_scalar(self_, dim, index, value),
+    )?;
+    registrar.implement(
+        "index_fill.int_Tensor",
+        &handles::INDEX_FILL_INT_TENSOR,
+        EXPLICIT,
+        |_, (self_, dim, index, value)| composite::index::index_fill_int_tensor(self_, dim, index, value),
+    )?;
+    registrar.implement(
+        "index_fill_.int_Tensor",
+        &handles::INDEX_FILL__INT_TENSOR,
+        EXPLICIT,
+        |_, (self_, dim, index, value)| composite::index::index_fill__int_tensor(self_, dim, index, value),
+    )?;
+    registrar.implement("index_copy", &handles::INDEX_COPY, EXPLICIT, |_, (self_, dim, index, source)| {
+        composite::index::index_copy(self_, dim, index, source)
+    })?;
+    registrar.implement(
+        "index_copy_",
+        &handles::INDEX_COPY_,
+        EXPLICIT,
+        |_, (self_, dim, index, source)| composite::index::index_copy_(self_, dim, index, source),
+    )?;
+    registrar.implement(
+        "index_copy.out",
+        &handles::INDEX_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, dim, index, source, out)| {
+            operands::overlaps(
+                &[out],
+                "index_copy",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index), ("source", &source)],
+            )?;
+            structured::write_out(
+                "index_copy",
+                out,
+                &composite::index::index_copy(self_, dim, index, source)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "masked_scatter",
+        &handles::MASKED_SCATTER,
+        EXPLICIT,
+        |_, (self_, mask, source)| composite::index::masked_scatter(self_, mask, source),
+    )?;
+    registrar.implement(
+        "masked_scatter_",
+        &handles::MASKED_SCATTER_,
+        EXPLICIT,
+        |_, (self_, mask, source)| composite::index::masked_scatter_(self_, mask, source),
+    )?;
+    registrar.implement(
+        "masked_scatter_backward",
+        &handles::MASKED_SCATTER_BACKWARD,
+        EXPLICIT,
+        |_, (grad_output, mask, sizes)| composite::index::masked_scatter_backward(grad_output, mask, sizes),
+    )?;
+    registrar.implement_transparent("argwhere", &handles::ARGWHERE, IMPLICIT, |_, (self_,)| {
+        composite::index::argwhere(self_)
+    })?;
+    registrar.implement(
+        "nonzero_static",
+        &handles::NONZERO_STATIC,
+        EXPLICIT,
+        |_, (self_, size, fill_value)| composite::index::nonzero_static(self_, size, fill_value),
+    )?;
+    registrar.implement(
+        "nonzero_static.out",
+        &handles::NONZERO_STATIC_OUT,
+        EXPLICIT,
+        |_, (self_, size, fill_value, out)| {
+            structured::write_exact(
+                "nonzero_static",
+                out,
+                &composite::index::nonzero_static(self_, size, fill_value)?,
+            )
+        },
+    )?;
+    registrar.structured(
+        "scatter_reduce.two",
+        &handles::SCATTER_REDUCE_TWO,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduce_kernel") },
+        |keyset, (self_, dim, index, src, reduce, include_self)| {
+            let mut outs = StructuredOutputs::functional(1);
+            scatter_reduce_two_run(keyset, &mut outs, self_, dim, index, src, reduce, include_self)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "scatter_reduce_.two",
+        &handles::SCATTER_REDUCE__TWO,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduce_kernel") },
+        |keyset, (self_, dim, index, src, reduce, include_self)| {
+            operands::overlaps(
+                &[self_],
+                "scatter_reduce_",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::inplace(self_);
+            scatter_reduce_two_run(keyset, &mut outs, self_, dim, index, src, reduce, include_self)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "scatter_reduce.two_out",
+        &handles::SCATTER_REDUCE_TWO_OUT,
+        Serves { compare_on_meta: false, ..Serves::dense("scatter_reduce_kernel") },
+        |keyset, (self_, dim, index, src, reduce, include_self, out)| {
+            operands::overlaps(
+                &[out],
+                "scatter_reduce",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("src", &src)],
+            )?;
+            let mut outs = StructuredOutputs::out(&[out]);
+            scatter_reduce_two_run(keyset, &mut outs, self_, dim, index, src, reduce, include_self)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.implement(
+        "index_reduce",
+        &handles::INDEX_REDUCE,
+        EXPLICIT,
+        |_, (self_, dim, index, source, reduce, include_self)| {
+            composite::index::index_reduce(self_, dim, index, source, reduce, include_self)
+        },
+    )?;
+    registrar.implement(
+        "index_reduce_",
+        &handles::INDEX_REDUCE_,
+        EXPLICIT,
+        |_, (self_, dim, index, source, reduce, include_self)| {
+            operands::overlaps(
+                &[self_],
+                "index_reduce_",
+                operands::Overlap::Refuse,
+                &[("index", &index), ("source", &source)],
+            )?;
+            structured::write_inplace(
+                "index_reduce_",
+                self_,
+                &composite::index::index_reduce(self_, dim, index, source, reduce, include_self)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "index_reduce.out",
+        &handles::INDEX_REDUCE_OUT,
+        EXPLICIT,
+        |_, (self_, dim, index, source, reduce, include_self, out)| {
+            operands::overlaps(
+                &[out],
+                "index_reduce",
+                operands::Overlap::Refuse,
+                &[("self", &self_), ("index", &index), ("source", &source)],
+            )?;
+            structured::write_out(
+                "index_reduce",
+                out,
+                &composite::index::index_reduce(self_, dim, index, source, reduce, include_self)?,
+            )
+        },
+    )?;
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Scalar, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -37,6 +37,63 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::ger(Tensor self, Tensor vec2) -> Tensor", &["pt2_compliant_tag"]),
+("aten::ger.out(Tensor self, Tensor vec2, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::vdot(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::vdot.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::inner(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::inner.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::tensordot.out(Tensor self, Tensor other, int[] dims_self, int[] dims_other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::kron(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::kron.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::cross(Tensor self, Tensor other, int? dim=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::cross.out(Tensor self, Tensor other, int? dim=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_cross.out(Tensor self, Tensor other, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::addr_(Tensor(a!) self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::addr.out(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::addmv_(Tensor(a!) self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::addmv.out(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::addbmm_(Tensor(a!) self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::addbmm.out(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_matmul(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_vecdot.out(Tensor x, Tensor y, *, int dim=-1, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::linalg_multi_dot(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_multi_dot.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::chain_matmul(Tensor[] matrices) -> Tensor", &["pt2_compliant_tag"]),
+("aten::chain_matmul.out(Tensor[] matrices, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::vander(Tensor x, int? N=None, bool increasing=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::corrcoef(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::linalg_vector_norm.out(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_matrix_norm.out(Tensor self, Scalar ord, int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_matrix_norm.str_ord_out(Tensor self, str ord='fro', int[] dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_norm.out(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::linalg_norm.ord_str_out(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", &["pt2_compliant_tag"]),
+("aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor", &["pt2_compliant_tag"]),
+("aten::renorm_(Tensor(a!) self, Scalar p, int dim, Scalar maxnorm) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::renorm.out(Tensor self, Scalar p, int dim, Scalar maxnorm, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::triu(Tensor self, SymInt diagonal=0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::triu_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::triu.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::tril(Tensor self, SymInt diagonal=0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::tril_(Tensor(a!) self, SymInt diagonal=0) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
+("aten::tril.out(Tensor self, SymInt diagonal=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static MM_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
@@ -49,6 +106,10 @@ static BADDBMM_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &Scalar, &Scalar, &[Ten
     DispatchStub::new("baddbmm_kernel");
 static DOT_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[Tensor]) -> Result<()>> =
     DispatchStub::new("dot_kernel");
+static TRIU_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("triu_kernel");
+static TRIL_KERNEL: DispatchStub<fn(&Tensor, i64, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("tril_kernel");
 
 fn mm_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor, mat2: &Tensor) -> Result<()> {
     with_sizes!([outs, self_, mat2] meta::linalg::mm_meta(outs, self_, mat2))?;
@@ -127,6 +188,34 @@ fn dot_run(
     outs.finish()
 }
 
+fn triu_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    diagonal: &SymInt,
+) -> Result<()> {
+    with_sizes!([outs, self_, diagonal] meta::linalg::triu_meta(outs, self_, diagonal))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "triu", &[("self", &self_)])? {
+        TRIU_KERNEL.get(key)?(self_, diagonal.guard_int()?, &outs.outputs()?)
+            .map_err(structured::in_operator("triu"))?;
+    }
+    outs.finish()
+}
+
+fn tril_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    diagonal: &SymInt,
+) -> Result<()> {
+    with_sizes!([outs, self_, diagonal] meta::linalg::tril_meta(outs, self_, diagonal))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "tril", &[("self", &self_)])? {
+        TRIL_KERNEL.get(key)?(self_, diagonal.guard_int()?, &outs.outputs()?)
+            .map_err(structured::in_operator("tril"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("addmm_kernel").missing(key, &ADDMM_KERNEL));
@@ -134,6 +223,8 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("bmm_kernel").missing(key, &BMM_KERNEL));
     missing.extend(Serves::dense("dot_kernel").missing(key, &DOT_KERNEL));
     missing.extend(Serves::dense("mm_kernel").missing(key, &MM_KERNEL));
+    missing.extend(Serves::dense("tril_kernel").missing(key, &TRIL_KERNEL));
+    missing.extend(Serves::dense("triu_kernel").missing(key, &TRIU_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -342,5 +433,390 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("linear.out", &handles::LINEAR_OUT, EXPLICIT, |_, (input, weight, bias, out)| {
         structured::write_exact("linear", out, &composite::linalg::linear(input, weight, bias)?)
     })?;
+    registrar.implement_transparent("ger", &handles::GER, IMPLICIT, |_, (self_, vec2)| {
+        composite::linalg::ger(self_, vec2)
+    })?;
+    registrar.implement("ger.out", &handles::GER_OUT, EXPLICIT, |_, (self_, vec2, out)| {
+        structured::write_out("ger", out, &composite::linalg::ger(self_, vec2)?)
+    })?;
+    registrar.implement("vdot", &handles::VDOT, EXPLICIT, |_, (self_, other)| {
+        composite::linalg::vdot(self_, other)
+    })?;
+    registrar.implement("vdot.out", &handles::VDOT_OUT, EXPLICIT, |_, (self_, other, out)| {
+        structured::write_out("vdot", out, &composite::linalg::vdot(self_, other)?)
+    })?;
+    registrar.implement_transparent("inner", &handles::INNER, IMPLICIT, |_, (self_, other)| {
+        composite::linalg::inner(self_, other)
+    })?;
+    registrar.implement("inner.out", &handles::INNER_OUT, EXPLICIT, |_, (self_, other, out)| {
+        structured::write_out("inner", out, &composite::linalg::inner(self_, other)?)
+    })?;
+    registrar.implement_transparent(
+        "tensordot",
+        &handles::TENSORDOT,
+        IMPLICIT,
+        |_, (self_, other, dims_self, dims_other)| {
+            composite::linalg::tensordot(self_, other, dims_self, dims_other)
+        },
+    )?;
+    registrar.implement(
+        "tensordot.out",
+        &handles::TENSORDOT_OUT,
+        EXPLICIT,
+        |_, (self_, other, dims_self, dims_other, out)| {
+            structured::write_out(
+                "tensordot",
+                out,
+                &composite::linalg::tensordot(self_, other, dims_self, dims_other)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent("kron", &handles::KRON, IMPLICIT, |_, (self_, other)| {
+        composite::linalg::kron(self_, other)
+    })?;
+    registrar.implement("kron.out", &handles::KRON_OUT, EXPLICIT, |_, (self_, other, out)| {
+        structured::write_out("kron", out, &composite::linalg::kron(self_, other)?)
+    })?;
+    registrar.implement_transparent("cross", &handles::CROSS, IMPLICIT, |_, (self_, other, dim)| {
+        composite::linalg::cross(self_, other, dim)
+    })?;
+    registrar.implement("cross.out", &handles::CROSS_OUT, EXPLICIT, |_, (self_, other, dim, out)| {
+        structured::write_out("cross", out, &composite::linalg::cross(self_, other, dim)?)
+    })?;
+    registrar.implement("linalg_cross", &handles::LINALG_CROSS, EXPLICIT, |_, (self_, other, dim)| {
+        composite::linalg::linalg_cross(self_, other, dim)
+    })?;
+    registrar.implement(
+        "linalg_cross.out",
+        &handles::LINALG_CROSS_OUT,
+        EXPLICIT,
+        |_, (self_, other, dim, out)| {
+            structured::write_out("linalg_cross", out, &composite::linalg::linalg_cross(self_, other, dim)?)
+        },
+    )?;
+    registrar.implement("addr", &handles::ADDR, EXPLICIT, |_, (self_, vec1, vec2, beta, alpha)| {
+        composite::linalg::addr(self_, vec1, vec2, beta, alpha)
+    })?;
+    registrar.implement("addr_", &handles::ADDR_, EXPLICIT, |_, (self_, vec1, vec2, beta, alpha)| {
+        structured::write_inplace("addr_", self_, &composite::linalg::addr(self_, vec1, vec2, beta, alpha)?)
+    })?;
+    registrar.implement(
+        "addr.out",
+        &handles::ADDR_OUT,
+        EXPLICIT,
+        |_, (self_, vec1, vec2, beta, alpha, out)| {
+            structured::write_out("addr", out, &composite::linalg::addr(self_, vec1, vec2, beta, alpha)?)
+        },
+    )?;
+    registrar.implement("addmv", &handles::ADDMV, EXPLICIT, |_, (self_, mat, vec, beta, alpha)| {
+        composite::linalg::addmv(self_, mat, vec, beta, alpha)
+    })?;
+    registrar.implement("addmv_", &handles::ADDMV_, EXPLICIT, |_, (self_, mat, vec, beta, alpha)| {
+        structured::write_inplace("addmv_", self_, &composite::linalg::addmv(self_, mat, vec, beta, alpha)?)
+    })?;
+    registrar.implement(
+        "addmv.out",
+        &handles::ADDMV_OUT,
+        EXPLICIT,
+        |_, (self_, mat, vec, beta, alpha, out)| {
+            structured::write_out("addmv", out, &composite::linalg::addmv(self_, mat, vec, beta, alpha)?)
+        },
+    )?;
+    registrar.implement(
+        "addbmm",
+        &handles::ADDBMM,
+        EXPLICIT,
+        |_, (self_, batch1, batch2, beta, alpha)| {
+            composite::linalg::addbmm(self_, batch1, batch2, beta, alpha)
+        },
+    )?;
+    registrar.implement(
+        "addbmm_",
+        &handles::ADDBMM_,
+        EXPLICIT,
+        |_, (self_, batch1, batch2, beta, alpha)| {
+            composite::linalg::addbmm_(self_, batch1, batch2, beta, alpha)
+        },
+    )?;
+    registrar.implement(
+        "addbmm.out",
+        &handles::ADDBMM_OUT,
+        EXPLICIT,
+        |_, (self_, batch1, batch2, beta, alpha, out)| {
+            structured::write_out(
+                "addbmm",
+                out,
+                &composite::linalg::addbmm(self_, batch1, batch2, beta, alpha)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_matmul",
+        &handles::LINALG_MATMUL,
+        IMPLICIT,
+        |_, (self_, other)| composite::linalg::linalg_matmul(self_, other),
+    )?;
+    registrar.implement(
+        "linalg_matmul.out",
+        &handles::LINALG_MATMUL_OUT,
+        EXPLICIT,
+        |_, (self_, other, out)| {
+            structured::write_out("linalg_matmul", out, &composite::linalg::linalg_matmul(self_, other)?)
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_vecdot",
+        &handles::LINALG_VECDOT,
+        IMPLICIT,
+        |_, (x, y, dim)| composite::linalg::linalg_vecdot(x, y, dim),
+    )?;
+    registrar.implement(
+        "linalg_vecdot.out",
+        &handles::LINALG_VECDOT_OUT,
+        EXPLICIT,
+        |_, (x, y, dim, out)| {
+            structured::write_out("linalg_vecdot", out, &composite::linalg::linalg_vecdot(x, y, dim)?)
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_diagonal",
+        &handles::LINALG_DIAGONAL,
+        IMPLICIT,
+        |_, (A, offset, dim1, dim2)| composite::linalg::linalg_diagonal(A, offset, dim1, dim2),
+    )?;
+    registrar.implement_transparent(
+        "linalg_multi_dot",
+        &handles::LINALG_MULTI_DOT,
+        IMPLICIT,
+        |_, (tensors,)| composite::linalg::linalg_multi_dot(tensors),
+    )?;
+    registrar.implement(
+        "linalg_multi_dot.out",
+        &handles::LINALG_MULTI_DOT_OUT,
+        EXPLICIT,
+        |_, (tensors, out)| {
+            structured::write_out("linalg_multi_dot", out, &composite::linalg::linalg_multi_dot(tensors)?)
+        },
+    )?;
+    registrar.implement_transparent("chain_matmul", &handles::CHAIN_MATMUL, IMPLICIT, |_, (matrices,)| {
+        composite::linalg::chain_matmul(matrices)
+    })?;
+    registrar.implement("chain_matmul.out", &handles::CHAIN_MATMUL_OUT, EXPLICIT, |_, (matrices, out)| {
+        structured::write_out("chain_matmul", out, &composite::linalg::chain_matmul(matrices)?)
+    })?;
+    registrar.implement_transparent(
+        "einsum",
+        &handles::EINSUM,
+        IMPLICIT,
+        |_, (equation, tensors, path)| composite::linalg::einsum(equation, tensors, path),
+    )?;
+    registrar.implement_transparent("vander", &handles::VANDER, IMPLICIT, |_, (x, N, increasing)| {
+        composite::linalg::vander(x, N, increasing)
+    })?;
+    registrar.implement_transparent("linalg_vander", &handles::LINALG_VANDER, IMPLICIT, |_, (x, N)| {
+        composite::linalg::linalg_vander(x, N)
+    })?;
+    registrar.implement_transparent(
+        "cov",
+        &handles::COV,
+        IMPLICIT,
+        |_, (self_, correction, fweights, aweights)| {
+            composite::linalg::cov(self_, correction, fweights, aweights)
+        },
+    )?;
+    registrar.implement_transparent("corrcoef", &handles::CORRCOEF, IMPLICIT, |_, (self_,)| {
+        composite::linalg::corrcoef(self_)
+    })?;
+    registrar.implement(
+        "linalg_vector_norm",
+        &handles::LINALG_VECTOR_NORM,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype)| {
+            composite::linalg::linalg_vector_norm(self_, ord, dim, keepdim, dtype)
+        },
+    )?;
+    registrar.implement(
+        "linalg_vector_norm.out",
+        &handles::LINALG_VECTOR_NORM_OUT,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype, out)| {
+            composite::linalg::linalg_vector_norm_out(self_, ord, dim, keepdim, dtype, out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_matrix_norm",
+        &handles::LINALG_MATRIX_NORM,
+        IMPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype)| {
+            composite::linalg::linalg_matrix_norm(self_, ord, dim, keepdim, dtype)
+        },
+    )?;
+    registrar.implement(
+        "linalg_matrix_norm.out",
+        &handles::LINALG_MATRIX_NORM_OUT,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype, out)| {
+            structured::write_out(
+                "linalg_matrix_norm",
+                out,
+                &composite::linalg::linalg_matrix_norm(self_, ord, dim, keepdim, dtype)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_matrix_norm.str_ord",
+        &handles::LINALG_MATRIX_NORM_STR_ORD,
+        IMPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype)| {
+            composite::linalg::linalg_matrix_norm_str_ord(self_, ord, dim, keepdim, dtype)
+        },
+    )?;
+    registrar.implement(
+        "linalg_matrix_norm.str_ord_out",
+        &handles::LINALG_MATRIX_NORM_STR_ORD_OUT,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype, out)| {
+            structured::write_out(
+                "linalg_matrix_norm",
+                out,
+                &composite::linalg::linalg_matrix_norm_str_ord(self_, ord, dim, keepdim, dtype)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_norm",
+        &handles::LINALG_NORM,
+        IMPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype)| {
+            composite::linalg::linalg_norm(self_, ord, dim, keepdim, dtype)
+        },
+    )?;
+    registrar.implement(
+        "linalg_norm.out",
+        &handles::LINALG_NORM_OUT,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype, out)| {
+            structured::write_out(
+                "linalg_norm",
+                out,
+                &composite::linalg::linalg_norm(self_, ord, dim, keepdim, dtype)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "linalg_norm.ord_str",
+        &handles::LINALG_NORM_ORD_STR,
+        IMPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype)| {
+            composite::linalg::linalg_norm_ord_str(self_, ord, dim, keepdim, dtype)
+        },
+    )?;
+    registrar.implement(
+        "linalg_norm.ord_str_out",
+        &handles::LINALG_NORM_ORD_STR_OUT,
+        EXPLICIT,
+        |_, (self_, ord, dim, keepdim, dtype, out)| {
+            structured::write_out(
+                "linalg_norm",
+                out,
+                &composite::linalg::linalg_norm_ord_str(self_, ord, dim, keepdim, dtype)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent("dist", &handles::DIST, IMPLICIT, |_, (self_, other, p)| {
+        composite::linalg::dist(self_, other, p)
+    })?;
+    registrar.implement_transparent(
+        "renorm",
+        &handles::RENORM,
+        IMPLICIT,
+        |_, (self_, p, dim, maxnorm)| composite::linalg::renorm(self_, p, dim, maxnorm),
+    )?;
+    registrar.implement_transparent(
+        "renorm_",
+        &handles::RENORM_,
+        IMPLICIT,
+        |_, (self_, p, dim, maxnorm)| {
+            structured::write_inplace(
+                "renorm_",
+                self_,
+                &composite::linalg::renorm(&structured::unmodified(self_, &[Some(self_)])?, p, dim, maxnorm)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "renorm.out",
+        &handles::RENORM_OUT,
+        EXPLICIT,
+        |_, (self_, p, dim, maxnorm, out)| {
+            structured::write_out("renorm", out, &composite::linalg::renorm(self_, p, dim, maxnorm)?)
+        },
+    )?;
+    registrar.structured(
+        "triu",
+        &handles::TRIU,
+        Serves::dense("triu_kernel"),
+        |keyset, (self_, diagonal)| {
+            let mut outs = StructuredOutputs::functional(1);
+            triu_run(keyset, &mut outs, self_, diagonal)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "triu_",
+        &handles::TRIU_,
+        Serves::dense("triu_kernel"),
+        |keyset, (self_, diagonal)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            triu_run(keyset, &mut outs, self_, diagonal)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "triu.out",
+        &handles::TRIU_OUT,
+        Serves::dense("triu_kernel"),
+        |keyset, (self_, diagonal, out)| {
+            if operands::overlaps(&[out], "triu", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_exact("triu", out, &redispatch::triu(keyset, self_, diagonal)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            triu_run(keyset, &mut outs, self_, diagonal)?;
+            Ok(out.clone())
+        },
+    )?;
+    registrar.structured(
+        "tril",
+        &handles::TRIL,
+        Serves::dense("tril_kernel"),
+        |keyset, (self_, diagonal)| {
+            let mut outs = StructuredOutputs::functional(1);
+            tril_run(keyset, &mut outs, self_, diagonal)?;
+            outs.take(0)
+        },
+    )?;
+    registrar.structured(
+        "tril_",
+        &handles::TRIL_,
+        Serves::dense("tril_kernel"),
+        |keyset, (self_, diagonal)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            tril_run(keyset, &mut outs, self_, diagonal)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "tril.out",
+        &handles::TRIL_OUT,
+        Serves::dense("tril_kernel"),
+        |keyset, (self_, diagonal, out)| {
+            if operands::overlaps(&[out], "tril", operands::Overlap::Separate, &[("self", &self_)])? {
+                return structured::write_exact("tril", out, &redispatch::tril(keyset, self_, diagonal)?);
+            }
+            let mut outs = StructuredOutputs::out(&[out]);
+            tril_run(keyset, &mut outs, self_, diagonal)?;
+            Ok(out.clone())
+        },
+    )?;
     Ok(())
 }

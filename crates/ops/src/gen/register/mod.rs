@@ -16,6 +16,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod scan;
 mod shape;
 mod sort;
 mod special;
@@ -33,6 +34,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     registrar.define(pool::SCHEMAS)?;
     registrar.define(random::SCHEMAS)?;
     registrar.define(reduce::SCHEMAS)?;
+    registrar.define(scan::SCHEMAS)?;
     registrar.define(shape::SCHEMAS)?;
     registrar.define(sort::SCHEMAS)?;
     registrar.define(special::SCHEMAS)?;
@@ -47,6 +49,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     pool::register(registrar)?;
     random::register(registrar)?;
     reduce::register(registrar)?;
+    scan::register(registrar)?;
     shape::register(registrar)?;
     sort::register(registrar)?;
     special::register(registrar)?;
@@ -67,6 +70,7 @@ pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     pool::missing_kernels(key, &mut missing);
     random::missing_kernels(key, &mut missing);
     reduce::missing_kernels(key, &mut missing);
+    scan::missing_kernels(key, &mut missing);
     shape::missing_kernels(key, &mut missing);
     sort::missing_kernels(key, &mut missing);
     special::missing_kernels(key, &mut missing);

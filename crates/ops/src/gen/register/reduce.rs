@@ -73,6 +73,38 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::_log_softmax.out(Tensor self, int dim, bool half_to_float, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::_log_softmax_backward_data.out(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::var(Tensor self, bool unbiased=True) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", &["core", "pt2_compliant_tag", "reduction"]),
+("aten::var.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", &["core", "pt2_compliant_tag", "reduction"]),
+("aten::var.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::std(Tensor self, bool unbiased=True) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::std.out(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::std.correction_out(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)", &["pt2_compliant_tag", "reduction"]),
+("aten::nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::nanmean.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::count_nonzero(Tensor self, int? dim=None) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", &["pt2_compliant_tag", "reduction"]),
+("aten::logsumexp.out(Tensor self, int[1] dim, bool keepdim=False, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", &["pt2_compliant_tag", "reduction"]),
+("aten::aminmax.out(Tensor self, *, int? dim=None, bool keepdim=False, Tensor(a!) min, Tensor(b!) max) -> (Tensor(a!) min, Tensor(b!) max)", &["out", "pt2_compliant_tag", "reduction"]),
+("aten::quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", &["pt2_compliant_tag"]),
+("aten::quantile.out(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", &["pt2_compliant_tag"]),
+("aten::quantile.scalar_out(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", &["pt2_compliant_tag"]),
+("aten::nanquantile.out(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear') -> Tensor", &["pt2_compliant_tag"]),
+("aten::nanquantile.scalar_out(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation='linear', Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static SUM_KERNEL: DispatchStub<fn(&TensorIterator) -> Result<()>> = DispatchStub::new("sum_kernel");
@@ -995,6 +1027,225 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             let mut outs = StructuredOutputs::out(&[out]);
             _log_softmax_backward_data_run(keyset, &mut outs, grad_output, output, dim, input_dtype)?;
             Ok(out.clone())
+        },
+    )?;
+    registrar.implement_transparent("var", &handles::VAR, IMPLICIT, |_, (self_, unbiased)| {
+        composite::reduce::var(self_, unbiased)
+    })?;
+    registrar.implement_transparent(
+        "var.dim",
+        &handles::VAR_DIM,
+        IMPLICIT,
+        |_, (self_, dim, unbiased, keepdim)| composite::reduce::var_dim(self_, dim, unbiased, keepdim),
+    )?;
+    registrar.implement(
+        "var.out",
+        &handles::VAR_OUT,
+        EXPLICIT,
+        |_, (self_, dim, unbiased, keepdim, out)| {
+            structured::write_out("var", out, &composite::reduce::var_dim(self_, dim, unbiased, keepdim)?)
+        },
+    )?;
+    registrar.implement(
+        "var.correction",
+        &handles::VAR_CORRECTION,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim)| {
+            composite::reduce::var_correction(self_, dim, correction, keepdim)
+        },
+    )?;
+    registrar.implement(
+        "var.correction_out",
+        &handles::VAR_CORRECTION_OUT,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim, out)| {
+            structured::write_out(
+                "var",
+                out,
+                &composite::reduce::var_correction(self_, dim, correction, keepdim)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent("std", &handles::STD, IMPLICIT, |_, (self_, unbiased)| {
+        composite::reduce::std(self_, unbiased)
+    })?;
+    registrar.implement_transparent(
+        "std.dim",
+        &handles::STD_DIM,
+        IMPLICIT,
+        |_, (self_, dim, unbiased, keepdim)| composite::reduce::std_dim(self_, dim, unbiased, keepdim),
+    )?;
+    registrar.implement(
+        "std.out",
+        &handles::STD_OUT,
+        EXPLICIT,
+        |_, (self_, dim, unbiased, keepdim, out)| {
+            structured::write_out("std", out, &composite::reduce::std_dim(self_, dim, unbiased, keepdim)?)
+        },
+    )?;
+    registrar.implement(
+        "std.correction",
+        &handles::STD_CORRECTION,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim)| {
+            composite::reduce::std_correction(self_, dim, correction, keepdim)
+        },
+    )?;
+    registrar.implement(
+        "std.correction_out",
+        &handles::STD_CORRECTION_OUT,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim, out)| {
+            structured::write_out(
+                "std",
+                out,
+                &composite::reduce::std_correction(self_, dim, correction, keepdim)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent("var_mean", &handles::VAR_MEAN, IMPLICIT, |_, (self_, unbiased)| {
+        composite::reduce::var_mean(self_, unbiased)
+    })?;
+    registrar.implement_transparent(
+        "var_mean.dim",
+        &handles::VAR_MEAN_DIM,
+        IMPLICIT,
+        |_, (self_, dim, unbiased, keepdim)| composite::reduce::var_mean_dim(self_, dim, unbiased, keepdim),
+    )?;
+    registrar.implement(
+        "var_mean.correction",
+        &handles::VAR_MEAN_CORRECTION,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim)| {
+            composite::reduce::var_mean_correction(self_, dim, correction, keepdim)
+        },
+    )?;
+    registrar.implement_transparent("std_mean", &handles::STD_MEAN, IMPLICIT, |_, (self_, unbiased)| {
+        composite::reduce::std_mean(self_, unbiased)
+    })?;
+    registrar.implement_transparent(
+        "std_mean.dim",
+        &handles::STD_MEAN_DIM,
+        IMPLICIT,
+        |_, (self_, dim, unbiased, keepdim)| composite::reduce::std_mean_dim(self_, dim, unbiased, keepdim),
+    )?;
+    registrar.implement(
+        "std_mean.correction",
+        &handles::STD_MEAN_CORRECTION,
+        EXPLICIT,
+        |_, (self_, dim, correction, keepdim)| {
+            composite::reduce::std_mean_correction(self_, dim, correction, keepdim)
+        },
+    )?;
+    registrar.implement_transparent(
+        "nanmean",
+        &handles::NANMEAN,
+        IMPLICIT,
+        |_, (self_, dim, keepdim, dtype)| composite::reduce::nanmean(self_, dim, keepdim, dtype),
+    )?;
+    registrar.implement(
+        "nanmean.out",
+        &handles::NANMEAN_OUT,
+        EXPLICIT,
+        |_, (self_, dim, keepdim, dtype, out)| {
+            structured::write_out("nanmean", out, &composite::reduce::nanmean(self_, dim, keepdim, dtype)?)
+        },
+    )?;
+    registrar.implement(
+        "count_nonzero.dim_IntList",
+        &handles::COUNT_NONZERO_DIM_INTLIST,
+        EXPLICIT,
+        |_, (self_, dim)| composite::reduce::count_nonzero_dim_intlist(self_, dim),
+    )?;
+    registrar.implement("count_nonzero", &handles::COUNT_NONZERO, EXPLICIT, |_, (self_, dim)| {
+        composite::reduce::count_nonzero(self_, dim)
+    })?;
+    registrar.implement("logsumexp", &handles::LOGSUMEXP, EXPLICIT, |_, (self_, dim, keepdim)| {
+        composite::reduce::logsumexp(self_, dim, keepdim)
+    })?;
+    registrar.implement(
+        "logsumexp.out",
+        &handles::LOGSUMEXP_OUT,
+        EXPLICIT,
+        |_, (self_, dim, keepdim, out)| composite::reduce::logsumexp_out(self_, dim, keepdim, out),
+    )?;
+    registrar.implement("aminmax", &handles::AMINMAX, EXPLICIT, |_, (self_, dim, keepdim)| {
+        composite::reduce::aminmax(self_, dim, keepdim)
+    })?;
+    registrar.implement(
+        "aminmax.out",
+        &handles::AMINMAX_OUT,
+        EXPLICIT,
+        |_, (self_, dim, keepdim, min, max)| {
+            let (result0, result1) = composite::reduce::aminmax(self_, dim, keepdim)?;
+            Ok((
+                structured::write_exact("aminmax", min, &result0)?,
+                structured::write_exact("aminmax", max, &result1)?,
+            ))
+        },
+    )?;
+    registrar.implement_transparent(
+        "quantile",
+        &handles::QUANTILE,
+        IMPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation)| {
+            composite::reduce::quantile(self_, q, dim, keepdim, interpolation)
+        },
+    )?;
+    registrar.implement(
+        "quantile.out",
+        &handles::QUANTILE_OUT,
+        EXPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation, out)| {
+            composite::reduce::quantile_out(self_, q, dim, keepdim, interpolation, out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "quantile.scalar",
+        &handles::QUANTILE_SCALAR,
+        IMPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation)| {
+            composite::reduce::quantile_scalar(self_, q, dim, keepdim, interpolation)
+        },
+    )?;
+    registrar.implement(
+        "quantile.scalar_out",
+        &handles::QUANTILE_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation, out)| {
+            composite::reduce::quantile_scalar_out(self_, q, dim, keepdim, interpolation, out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "nanquantile",
+        &handles::NANQUANTILE,
+        IMPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation)| {
+            composite::reduce::nanquantile(self_, q, dim, keepdim, interpolation)
+        },
+    )?;
+    registrar.implement(
+        "nanquantile.out",
+        &handles::NANQUANTILE_OUT,
+        EXPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation, out)| {
+            composite::reduce::nanquantile_out(self_, q, dim, keepdim, interpolation, out)
+        },
+    )?;
+    registrar.implement_transparent(
+        "nanquantile.scalar",
+        &handles::NANQUANTILE_SCALAR,
+        IMPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation)| {
+            composite::reduce::nanquantile_scalar(self_, q, dim, keepdim, interpolation)
+        },
+    )?;
+    registrar.implement(
+        "nanquantile.scalar_out",
+        &handles::NANQUANTILE_SCALAR_OUT,
+        EXPLICIT,
+        |_, (self_, q, dim, keepdim, interpolation, out)| {
+            composite::reduce::nanquantile_scalar_out(self_, q, dim, keepdim, interpolation, out)
         },
     )?;
     Ok(())

@@ -83,6 +83,101 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::concat.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::stack(Tensor[] tensors, int dim=0) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::stack.out(Tensor[] tensors, int dim=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::repeat(Tensor self, SymInt[] repeats) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::tile(Tensor self, SymInt[] dims) -> Tensor", &["pt2_compliant_tag"]),
+("aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", &["pt2_compliant_tag"]),
+("aten::flip(Tensor self, int[] dims) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::fliplr(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::flipud(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor", &["pt2_compliant_tag"]),
+("aten::broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::ravel(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::hstack(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::hstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::vstack(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::vstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::dstack(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::dstack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::row_stack(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::row_stack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::column_stack(Tensor[] tensors) -> Tensor", &["pt2_compliant_tag"]),
+("aten::column_stack.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::hsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::hsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::vsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::vsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::dsplit.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::dsplit.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", &["pt2_compliant_tag"]),
+("aten::unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", &["pt2_compliant_tag"]),
+("aten::unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", &["maybe_aliasing_or_mutating", "pt2_compliant_tag"]),
+("aten::slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", &["core", "pt2_compliant_tag", "view_copy"]),
+("aten::slice_scatter.out(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor", &["pt2_compliant_tag"]),
+("aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::narrow_copy.out(Tensor self, int dim, SymInt start, SymInt length, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::diag(Tensor self, int diagonal=0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::diag.out(Tensor self, int diagonal=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", &["pt2_compliant_tag"]),
+("aten::diagflat(Tensor self, int offset=0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::trace(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::trace_backward(Tensor grad, SymInt[] sizes) -> Tensor", &["pt2_compliant_tag"]),
+("aten::as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::as_strided_copy.out(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::view_copy(Tensor self, SymInt[] size) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::view_copy.out(Tensor self, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::view_copy.dtype_out(Tensor self, ScalarType dtype, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::_reshape_alias_copy.out(Tensor self, SymInt[] size, SymInt[] stride, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::transpose_copy.int_out(Tensor self, int dim0, int dim1, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::t_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::t_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::permute_copy(Tensor self, int[] dims) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::permute_copy.out(Tensor self, int[] dims, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::slice_copy.Tensor_out(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::select_copy.int(Tensor self, int dim, SymInt index) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::select_copy.int_out(Tensor self, int dim, SymInt index, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::diagonal_copy.out(Tensor self, int offset=0, int dim1=0, int dim2=1, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::expand_copy.out(Tensor self, SymInt[] size, *, bool implicit=False, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy.dim(Tensor self, int dim) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy.dim_out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy.dims(Tensor self, int[] dim) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::squeeze_copy.dims_out(Tensor self, int[] dim, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::unsqueeze_copy(Tensor self, int dim) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::unsqueeze_copy.out(Tensor self, int dim, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::unfold_copy.out(Tensor self, int dimension, int size, int step, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::unbind_copy.int(Tensor self, int dim=0) -> Tensor[]", &["pt2_compliant_tag", "view_copy"]),
+("aten::unbind_copy.int_out(Tensor self, int dim=0, *, Tensor(a!)[] out) -> ()", &["out", "pt2_compliant_tag"]),
+("aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", &["pt2_compliant_tag", "view_copy"]),
+("aten::split_copy.Tensor_out(Tensor self, SymInt split_size, int dim=0, *, Tensor(a!)[] out) -> ()", &["out", "pt2_compliant_tag"]),
+("aten::split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]", &["pt2_compliant_tag", "view_copy"]),
+("aten::split_with_sizes_copy.out(Tensor self, SymInt[] split_sizes, int dim=0, *, Tensor(a!)[] out) -> ()", &["out", "pt2_compliant_tag"]),
+("aten::detach_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::detach_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::alias_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::alias_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::view_as_real_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::view_as_real_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::view_as_complex_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::view_as_complex_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::_conj_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::_conj_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
+("aten::_neg_view_copy(Tensor self) -> Tensor", &["pt2_compliant_tag", "view_copy"]),
+("aten::_neg_view_copy.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["generated", "out", "pt2_compliant_tag", "view_copy"]),
 ];
 
 static CAT_KERNEL: DispatchStub<fn(&[Tensor], i64, &[Tensor]) -> Result<()>> =
@@ -417,5 +512,534 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("stack.out", &handles::STACK_OUT, EXPLICIT, |_, (tensors, dim, out)| {
         composite::shape::stack_out(tensors, dim, out)
     })?;
+    registrar.implement("repeat", &handles::REPEAT, EXPLICIT, |_, (self_, repeats)| {
+        composite::shape::repeat(self_, repeats)
+    })?;
+    registrar.implement_transparent("tile", &handles::TILE, IMPLICIT, |_, (self_, dims)| {
+        composite::shape::tile(self_, dims)
+    })?;
+    registrar.implement("roll", &handles::ROLL, EXPLICIT, |_, (self_, shifts, dims)| {
+        composite::shape::roll(self_, shifts, dims)
+    })?;
+    registrar.implement("flip", &handles::FLIP, EXPLICIT, |_, (self_, dims)| {
+        composite::shape::flip(self_, dims)
+    })?;
+    registrar.implement_transparent("fliplr", &handles::FLIPLR, IMPLICIT, |_, (self_,)| {
+        composite::shape::fliplr(self_)
+    })?;
+    registrar.implement_transparent("flipud", &handles::FLIPUD, IMPLICIT, |_, (self_,)| {
+        composite::shape::flipud(self_)
+    })?;
+    registrar.implement("rot90", &handles::ROT90, EXPLICIT, |_, (self_, k, dims)| {
+        composite::shape::rot90(self_, k, dims)
+    })?;
+    registrar.implement_transparent(
+        "broadcast_to",
+        &handles::BROADCAST_TO,
+        IMPLICIT,
+        |_, (self_, size)| composite::shape::broadcast_to(self_, size),
+    )?;
+    registrar.implement_transparent("ravel", &handles::RAVEL, IMPLICIT, |_, (self_,)| {
+        composite::shape::ravel(self_)
+    })?;
+    registrar.implement_transparent(
+        "combinations",
+        &handles::COMBINATIONS,
+        IMPLICIT,
+        |_, (self_, r, with_replacement)| composite::shape::combinations(self_, r, with_replacement),
+    )?;
+    registrar.implement(
+        "repeat_interleave.Tensor",
+        &handles::REPEAT_INTERLEAVE_TENSOR,
+        EXPLICIT,
+        |_, (repeats, output_size)| composite::shape::repeat_interleave_tensor(repeats, output_size),
+    )?;
+    registrar.implement_transparent(
+        "repeat_interleave.self_Tensor",
+        &handles::REPEAT_INTERLEAVE_SELF_TENSOR,
+        IMPLICIT,
+        |_, (self_, repeats, dim, output_size)| {
+            composite::shape::repeat_interleave_self_tensor(self_, repeats, dim, output_size)
+        },
+    )?;
+    registrar.implement_transparent(
+        "repeat_interleave.self_int",
+        &handles::REPEAT_INTERLEAVE_SELF_INT,
+        IMPLICIT,
+        |_, (self_, repeats, dim, output_size)| {
+            composite::shape::repeat_interleave_self_int(self_, repeats, dim, output_size)
+        },
+    )?;
+    registrar.implement_transparent("hstack", &handles::HSTACK, IMPLICIT, |_, (tensors,)| {
+        composite::shape::hstack(tensors)
+    })?;
+    registrar.implement("hstack.out", &handles::HSTACK_OUT, EXPLICIT, |_, (tensors, out)| {
+        structured::write_out("hstack", out, &composite::shape::hstack(tensors)?)
+    })?;
+    registrar.implement_transparent("vstack", &handles::VSTACK, IMPLICIT, |_, (tensors,)| {
+        composite::shape::vstack(tensors)
+    })?;
+    registrar.implement("vstack.out", &handles::VSTACK_OUT, EXPLICIT, |_, (tensors, out)| {
+        structured::write_out("vstack", out, &composite::shape::vstack(tensors)?)
+    })?;
+    registrar.implement_transparent("dstack", &handles::DSTACK, IMPLICIT, |_, (tensors,)| {
+        composite::shape::dstack(tensors)
+    })?;
+    registrar.implement("dstack.out", &handles::DSTACK_OUT, EXPLICIT, |_, (tensors, out)| {
+        structured::write_out("dstack", out, &composite::shape::dstack(tensors)?)
+    })?;
+    registrar.implement_transparent("row_stack", &handles::ROW_STACK, IMPLICIT, |_, (tensors,)| {
+        composite::shape::row_stack(tensors)
+    })?;
+    registrar.implement("row_stack.out", &handles::ROW_STACK_OUT, EXPLICIT, |_, (tensors, out)| {
+        structured::write_out("row_stack", out, &composite::shape::row_stack(tensors)?)
+    })?;
+    registrar.implement_transparent("column_stack", &handles::COLUMN_STACK, IMPLICIT, |_, (tensors,)| {
+        composite::shape::column_stack(tensors)
+    })?;
+    registrar.implement("column_stack.out", &handles::COLUMN_STACK_OUT, EXPLICIT, |_, (tensors, out)| {
+        structured::write_out("column_stack", out, &composite::shape::column_stack(tensors)?)
+    })?;
+    registrar.implement_transparent(
+        "hsplit.int",
+        &handles::HSPLIT_INT,
+        IMPLICIT,
+        |_, (self_, sections)| composite::shape::hsplit_int(self_, sections),
+    )?;
+    registrar.implement_transparent(
+        "hsplit.array",
+        &handles::HSPLIT_ARRAY,
+        IMPLICIT,
+        |_, (self_, indices)| composite::shape::hsplit_array(self_, indices),
+    )?;
+    registrar.implement_transparent(
+        "vsplit.int",
+        &handles::VSPLIT_INT,
+        IMPLICIT,
+        |_, (self_, sections)| composite::shape::vsplit_int(self_, sections),
+    )?;
+    registrar.implement_transparent(
+        "vsplit.array",
+        &handles::VSPLIT_ARRAY,
+        IMPLICIT,
+        |_, (self_, indices)| composite::shape::vsplit_array(self_, indices),
+    )?;
+    registrar.implement_transparent(
+        "dsplit.int",
+        &handles::DSPLIT_INT,
+        IMPLICIT,
+        |_, (self_, sections)| composite::shape::dsplit_int(self_, sections),
+    )?;
+    registrar.implement_transparent(
+        "dsplit.array",
+        &handles::DSPLIT_ARRAY,
+        IMPLICIT,
+        |_, (self_, indices)| composite::shape::dsplit_array(self_, indices),
+    )?;
+    registrar.implement(
+        "unsafe_split.Tensor",
+        &handles::UNSAFE_SPLIT_TENSOR,
+        EXPLICIT,
+        |_, (self_, split_size, dim)| composite::shape::unsafe_split_tensor(self_, split_size, dim),
+    )?;
+    registrar.implement(
+        "unsafe_split_with_sizes",
+        &handles::UNSAFE_SPLIT_WITH_SIZES,
+        EXPLICIT,
+        |_, (self_, split_sizes, dim)| composite::shape::unsafe_split_with_sizes(self_, split_sizes, dim),
+    )?;
+    registrar.implement_transparent(
+        "unsafe_chunk",
+        &handles::UNSAFE_CHUNK,
+        IMPLICIT,
+        |_, (self_, chunks, dim)| composite::shape::unsafe_chunk(self_, chunks, dim),
+    )?;
+    registrar.implement(
+        "slice_scatter",
+        &handles::SLICE_SCATTER,
+        EXPLICIT,
+        |_, (self_, src, dim, start, end, step)| {
+            composite::shape::slice_scatter(self_, src, dim, start, end, step)
+        },
+    )?;
+    registrar.implement(
+        "slice_scatter.out",
+        &handles::SLICE_SCATTER_OUT,
+        EXPLICIT,
+        |_, (self_, src, dim, start, end, step, out)| {
+            structured::write_out(
+                "slice_scatter",
+                out,
+                &composite::shape::slice_scatter(self_, src, dim, start, end, step)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "select_scatter",
+        &handles::SELECT_SCATTER,
+        EXPLICIT,
+        |_, (self_, src, dim, index)| composite::shape::select_scatter(self_, src, dim, index),
+    )?;
+    registrar.implement(
+        "diagonal_scatter",
+        &handles::DIAGONAL_SCATTER,
+        EXPLICIT,
+        |_, (self_, src, offset, dim1, dim2)| {
+            composite::shape::diagonal_scatter(self_, src, offset, dim1, dim2)
+        },
+    )?;
+    registrar.implement(
+        "as_strided_scatter",
+        &handles::AS_STRIDED_SCATTER,
+        EXPLICIT,
+        |_, (self_, src, size, stride, storage_offset)| {
+            composite::shape::as_strided_scatter(self_, src, size, stride, storage_offset)
+        },
+    )?;
+    registrar.implement(
+        "narrow_copy",
+        &handles::NARROW_COPY,
+        EXPLICIT,
+        |_, (self_, dim, start, length)| composite::shape::narrow_copy(self_, dim, start, length),
+    )?;
+    registrar.implement(
+        "narrow_copy.out",
+        &handles::NARROW_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, dim, start, length, out)| {
+            structured::write_out(
+                "narrow_copy",
+                out,
+                &composite::shape::narrow_copy(self_, dim, start, length)?,
+            )
+        },
+    )?;
+    registrar.implement_transparent("diag", &handles::DIAG, IMPLICIT, |_, (self_, diagonal)| {
+        composite::shape::diag(self_, diagonal)
+    })?;
+    registrar.implement("diag.out", &handles::DIAG_OUT, EXPLICIT, |_, (self_, diagonal, out)| {
+        structured::write_out("diag", out, &composite::shape::diag(self_, diagonal)?)
+    })?;
+    registrar.implement("diag_embed", &handles::DIAG_EMBED, EXPLICIT, |_, (self_, offset, dim1, dim2)| {
+        composite::shape::diag_embed(self_, offset, dim1, dim2)
+    })?;
+    registrar.implement_transparent("diagflat", &handles::DIAGFLAT, IMPLICIT, |_, (self_, offset)| {
+        composite::shape::diagflat(self_, offset)
+    })?;
+    registrar.implement("trace", &handles::TRACE, EXPLICIT, |_, (self_,)| composite::shape::trace(self_))?;
+    registrar.implement_transparent(
+        "trace_backward",
+        &handles::TRACE_BACKWARD,
+        IMPLICIT,
+        |_, (grad, sizes)| composite::shape::trace_backward(grad, sizes),
+    )?;
+    registrar.implement(
+        "as_strided_copy",
+        &handles::AS_STRIDED_COPY,
+        EXPLICIT,
+        |_, (self_, size, stride, storage_offset)| {
+            structured::copied(&crate::at::as_strided(self_, size, stride, storage_offset)?)
+        },
+    )?;
+    registrar.implement(
+        "as_strided_copy.out",
+        &handles::AS_STRIDED_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, size, stride, storage_offset, out)| {
+            structured::write_exact(
+                "as_strided_copy",
+                out,
+                &crate::at::as_strided(self_, size, stride, storage_offset)?,
+            )
+        },
+    )?;
+    registrar.implement("view_copy", &handles::VIEW_COPY, EXPLICIT, |_, (self_, size)| {
+        structured::copied(&crate::at::reshape(self_, size)?)
+    })?;
+    registrar.implement("view_copy.out", &handles::VIEW_COPY_OUT, EXPLICIT, |_, (self_, size, out)| {
+        structured::write_exact("view_copy", out, &crate::at::reshape(self_, size)?)
+    })?;
+    registrar.implement("view_copy.dtype", &handles::VIEW_COPY_DTYPE, EXPLICIT, |_, (self_, dtype)| {
+        structured::copied(&crate::at::view_dtype(self_, dtype)?)
+    })?;
+    registrar.implement(
+        "view_copy.dtype_out",
+        &handles::VIEW_COPY_DTYPE_OUT,
+        EXPLICIT,
+        |_, (self_, dtype, out)| {
+            structured::write_exact("view_copy", out, &crate::at::view_dtype(self_, dtype)?)
+        },
+    )?;
+    registrar.implement(
+        "_reshape_alias_copy",
+        &handles::_RESHAPE_ALIAS_COPY,
+        EXPLICIT,
+        |_, (self_, size, stride)| structured::copied(&crate::at::_reshape_alias(self_, size, stride)?),
+    )?;
+    registrar.implement(
+        "_reshape_alias_copy.out",
+        &handles::_RESHAPE_ALIAS_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, size, stride, out)| {
+            structured::write_exact(
+                "_reshape_alias_copy",
+                out,
+                &crate::at::_reshape_alias(self_, size, stride)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "transpose_copy.int",
+        &handles::TRANSPOSE_COPY_INT,
+        EXPLICIT,
+        |_, (self_, dim0, dim1)| structured::copied(&crate::at::transpose_int(self_, dim0, dim1)?),
+    )?;
+    registrar.implement(
+        "transpose_copy.int_out",
+        &handles::TRANSPOSE_COPY_INT_OUT,
+        EXPLICIT,
+        |_, (self_, dim0, dim1, out)| {
+            structured::write_exact("transpose_copy", out, &crate::at::transpose_int(self_, dim0, dim1)?)
+        },
+    )?;
+    registrar.implement("t_copy", &handles::T_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::t(self_)?)
+    })?;
+    registrar.implement("t_copy.out", &handles::T_COPY_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_exact("t_copy", out, &crate::at::t(self_)?)
+    })?;
+    registrar.implement("permute_copy", &handles::PERMUTE_COPY, EXPLICIT, |_, (self_, dims)| {
+        structured::copied(&crate::at::permute(self_, dims)?)
+    })?;
+    registrar.implement(
+        "permute_copy.out",
+        &handles::PERMUTE_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, dims, out)| {
+            structured::write_exact("permute_copy", out, &crate::at::permute(self_, dims)?)
+        },
+    )?;
+    registrar.implement(
+        "slice_copy.Tensor",
+        &handles::SLICE_COPY_TENSOR,
+        EXPLICIT,
+        |_, (self_, dim, start, end, step)| {
+            structured::copied(&crate::at::slice_tensor(self_, dim, start, end, step)?)
+        },
+    )?;
+    registrar.implement(
+        "slice_copy.Tensor_out",
+        &handles::SLICE_COPY_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, dim, start, end, step, out)| {
+            structured::write_exact(
+                "slice_copy",
+                out,
+                &crate::at::slice_tensor(self_, dim, start, end, step)?,
+            )
+        },
+    )?;
+    registrar.implement(
+        "select_copy.int",
+        &handles::SELECT_COPY_INT,
+        EXPLICIT,
+        |_, (self_, dim, index)| structured::copied(&crate::at::select_int(self_, dim, index)?),
+    )?;
+    registrar.implement(
+        "select_copy.int_out",
+        &handles::SELECT_COPY_INT_OUT,
+        EXPLICIT,
+        |_, (self_, dim, index, out)| {
+            structured::write_exact("select_copy", out, &crate::at::select_int(self_, dim, index)?)
+        },
+    )?;
+    registrar.implement(
+        "diagonal_copy",
+        &handles::DIAGONAL_COPY,
+        EXPLICIT,
+        |_, (self_, offset, dim1, dim2)| structured::copied(&crate::at::diagonal(self_, offset, dim1, dim2)?),
+    )?;
+    registrar.implement(
+        "diagonal_copy.out",
+        &handles::DIAGONAL_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, offset, dim1, dim2, out)| {
+            structured::write_exact("diagonal_copy", out, &crate::at::diagonal(self_, offset, dim1, dim2)?)
+        },
+    )?;
+    registrar.implement("expand_copy", &handles::EXPAND_COPY, EXPLICIT, |_, (self_, size, implicit)| {
+        structured::copied(&crate::at::expand(self_, size, implicit)?)
+    })?;
+    registrar.implement(
+        "expand_copy.out",
+        &handles::EXPAND_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, size, implicit, out)| {
+            structured::write_exact("expand_copy", out, &crate::at::expand(self_, size, implicit)?)
+        },
+    )?;
+    registrar.implement("squeeze_copy", &handles::SQUEEZE_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::squeeze(self_)?)
+    })?;
+    registrar.implement("squeeze_copy.out", &handles::SQUEEZE_COPY_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_exact("squeeze_copy", out, &crate::at::squeeze(self_)?)
+    })?;
+    registrar.implement("squeeze_copy.dim", &handles::SQUEEZE_COPY_DIM, EXPLICIT, |_, (self_, dim)| {
+        structured::copied(&crate::at::squeeze_dim(self_, dim)?)
+    })?;
+    registrar.implement(
+        "squeeze_copy.dim_out",
+        &handles::SQUEEZE_COPY_DIM_OUT,
+        EXPLICIT,
+        |_, (self_, dim, out)| {
+            structured::write_exact("squeeze_copy", out, &crate::at::squeeze_dim(self_, dim)?)
+        },
+    )?;
+    registrar.implement("squeeze_copy.dims", &handles::SQUEEZE_COPY_DIMS, EXPLICIT, |_, (self_, dim)| {
+        structured::copied(&crate::at::squeeze_dims(self_, dim)?)
+    })?;
+    registrar.implement(
+        "squeeze_copy.dims_out",
+        &handles::SQUEEZE_COPY_DIMS_OUT,
+        EXPLICIT,
+        |_, (self_, dim, out)| {
+            structured::write_exact("squeeze_copy", out, &crate::at::squeeze_dims(self_, dim)?)
+        },
+    )?;
+    registrar.implement("unsqueeze_copy", &handles::UNSQUEEZE_COPY, EXPLICIT, |_, (self_, dim)| {
+        structured::copied(&crate::at::unsqueeze(self_, dim)?)
+    })?;
+    registrar.implement(
+        "unsqueeze_copy.out",
+        &handles::UNSQUEEZE_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, dim, out)| {
+            structured::write_exact("unsqueeze_copy", out, &crate::at::unsqueeze(self_, dim)?)
+        },
+    )?;
+    registrar.implement(
+        "unfold_copy",
+        &handles::UNFOLD_COPY,
+        EXPLICIT,
+        |_, (self_, dimension, size, step)| {
+            structured::copied(&crate::at::unfold(self_, dimension, size, step)?)
+        },
+    )?;
+    registrar.implement(
+        "unfold_copy.out",
+        &handles::UNFOLD_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, dimension, size, step, out)| {
+            structured::write_exact("unfold_copy", out, &crate::at::unfold(self_, dimension, size, step)?)
+        },
+    )?;
+    registrar.implement("unbind_copy.int", &handles::UNBIND_COPY_INT, EXPLICIT, |_, (self_, dim)| {
+        structured::copied_list(&crate::at::unbind_int(self_, dim)?)
+    })?;
+    registrar.implement(
+        "unbind_copy.int_out",
+        &handles::UNBIND_COPY_INT_OUT,
+        EXPLICIT,
+        |_, (self_, dim, out)| {
+            structured::write_list(
+                "unbind_copy",
+                out,
+                &crate::at::unbind_int(self_, dim)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement(
+        "split_copy.Tensor",
+        &handles::SPLIT_COPY_TENSOR,
+        EXPLICIT,
+        |_, (self_, split_size, dim)| {
+            structured::copied_list(&crate::at::split_tensor(self_, split_size, dim)?)
+        },
+    )?;
+    registrar.implement(
+        "split_copy.Tensor_out",
+        &handles::SPLIT_COPY_TENSOR_OUT,
+        EXPLICIT,
+        |_, (self_, split_size, dim, out)| {
+            structured::write_list(
+                "split_copy",
+                out,
+                &crate::at::split_tensor(self_, split_size, dim)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement(
+        "split_with_sizes_copy",
+        &handles::SPLIT_WITH_SIZES_COPY,
+        EXPLICIT,
+        |_, (self_, split_sizes, dim)| {
+            structured::copied_list(&crate::at::split_with_sizes(self_, split_sizes, dim)?)
+        },
+    )?;
+    registrar.implement(
+        "split_with_sizes_copy.out",
+        &handles::SPLIT_WITH_SIZES_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, split_sizes, dim, out)| {
+            structured::write_list(
+                "split_with_sizes_copy",
+                out,
+                &crate::at::split_with_sizes(self_, split_sizes, dim)?,
+                structured::write_out,
+            )
+        },
+    )?;
+    registrar.implement("detach_copy", &handles::DETACH_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::detach(self_)?)
+    })?;
+    registrar.implement("detach_copy.out", &handles::DETACH_COPY_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_exact("detach_copy", out, &crate::at::detach(self_)?)
+    })?;
+    registrar.implement("alias_copy", &handles::ALIAS_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::alias(self_)?)
+    })?;
+    registrar.implement("alias_copy.out", &handles::ALIAS_COPY_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_exact("alias_copy", out, &crate::at::alias(self_)?)
+    })?;
+    registrar.implement("view_as_real_copy", &handles::VIEW_AS_REAL_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::view_as_real(self_)?)
+    })?;
+    registrar.implement(
+        "view_as_real_copy.out",
+        &handles::VIEW_AS_REAL_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, out)| structured::write_exact("view_as_real_copy", out, &crate::at::view_as_real(self_)?),
+    )?;
+    registrar.implement(
+        "view_as_complex_copy",
+        &handles::VIEW_AS_COMPLEX_COPY,
+        EXPLICIT,
+        |_, (self_,)| structured::copied(&crate::at::view_as_complex(self_)?),
+    )?;
+    registrar.implement(
+        "view_as_complex_copy.out",
+        &handles::VIEW_AS_COMPLEX_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, out)| {
+            structured::write_exact("view_as_complex_copy", out, &crate::at::view_as_complex(self_)?)
+        },
+    )?;
+    registrar.implement("_conj_copy", &handles::_CONJ_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::_conj(self_)?)
+    })?;
+    registrar.implement("_conj_copy.out", &handles::_CONJ_COPY_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_exact("_conj_copy", out, &crate::at::_conj(self_)?)
+    })?;
+    registrar.implement("_neg_view_copy", &handles::_NEG_VIEW_COPY, EXPLICIT, |_, (self_,)| {
+        structured::copied(&crate::at::_neg_view(self_)?)
+    })?;
+    registrar.implement(
+        "_neg_view_copy.out",
+        &handles::_NEG_VIEW_COPY_OUT,
+        EXPLICIT,
+        |_, (self_, out)| structured::write_exact("_neg_view_copy", out, &crate::at::_neg_view(self_)?),
+    )?;
     Ok(())
 }

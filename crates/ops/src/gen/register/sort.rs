@@ -3,7 +3,7 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
+use c10::{DispatchKey, DispatchKeySet, Error, Result, SymInt, Tensor};
 use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
@@ -38,6 +38,28 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::isin.Tensor_Scalar_out(Tensor elements, Scalar test_element, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::isin.Scalar_Tensor_out(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::msort(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::msort.out(Tensor self, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", &["pt2_compliant_tag"]),
+("aten::kthvalue.values(Tensor self, SymInt k, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::median(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", &["pt2_compliant_tag"]),
+("aten::median.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::nanmedian(Tensor self) -> Tensor", &["pt2_compliant_tag"]),
+("aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", &["pt2_compliant_tag"]),
+("aten::nanmedian.dim_values(Tensor self, int dim, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", &["pt2_compliant_tag"]),
+("aten::mode.values(Tensor self, int dim=-1, bool keepdim=False, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)", &["core", "pt2_compliant_tag"]),
+("aten::topk.values(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True, *, Tensor(a!) values, Tensor(b!) indices) -> (Tensor(a!) values, Tensor(b!) indices)", &["out", "pt2_compliant_tag"]),
+("aten::_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, Tensor, Tensor)", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, Tensor)", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
+("aten::histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", &["pt2_compliant_tag"]),
+("aten::histc.out(Tensor self, int bins=100, Scalar min=0, Scalar max=0, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ];
 
 static SORT_KERNEL: DispatchStub<fn(&Tensor, Option<bool>, i64, bool, &[Tensor]) -> Result<()>> =
@@ -45,6 +67,16 @@ static SORT_KERNEL: DispatchStub<fn(&Tensor, Option<bool>, i64, bool, &[Tensor])
 static SEARCHSORTED_KERNEL: DispatchStub<
     fn(&Tensor, &Tensor, bool, bool, Option<&str>, Option<&Tensor>, &[Tensor]) -> Result<()>,
 > = DispatchStub::new("searchsorted_kernel");
+static KTHVALUE_KERNEL: DispatchStub<fn(&Tensor, i64, i64, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("kthvalue_kernel");
+static MEDIAN_DIM_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("median_dim_kernel");
+static NANMEDIAN_DIM_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("nanmedian_dim_kernel");
+static MODE_KERNEL: DispatchStub<fn(&Tensor, i64, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("mode_kernel");
+static TOPK_KERNEL: DispatchStub<fn(&Tensor, i64, i64, bool, bool, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("topk_kernel");
 
 fn sort_stable_run(
     keyset: DispatchKeySet,
@@ -93,10 +125,93 @@ fn searchsorted_tensor_run(
     outs.finish()
 }
 
+fn kthvalue_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    k: &SymInt,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_, k] meta::sort::kthvalue_meta(outs, self_, k, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "kthvalue", &[("self", &self_)])? {
+        KTHVALUE_KERNEL.get(key)?(self_, k.guard_int()?, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("kthvalue"))?;
+    }
+    outs.finish()
+}
+
+fn median_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::sort::median_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "median", &[("self", &self_)])? {
+        MEDIAN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("median"))?;
+    }
+    outs.finish()
+}
+
+fn nanmedian_dim_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::sort::median_dim_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "nanmedian", &[("self", &self_)])? {
+        NANMEDIAN_DIM_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("nanmedian"))?;
+    }
+    outs.finish()
+}
+
+fn mode_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+    keepdim: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_] meta::sort::mode_meta(outs, self_, dim, keepdim))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "mode", &[("self", &self_)])? {
+        MODE_KERNEL.get(key)?(self_, dim, keepdim, &outs.outputs()?)
+            .map_err(structured::in_operator("mode"))?;
+    }
+    outs.finish()
+}
+
+fn topk_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    k: &SymInt,
+    dim: i64,
+    largest: bool,
+    sorted: bool,
+) -> Result<()> {
+    with_sizes!([outs, self_, k] meta::sort::topk_meta(outs, self_, k, dim, largest, sorted))?;
+    if let Some(key) = operands::kernel_key(keyset, outs, "topk", &[("self", &self_)])? {
+        TOPK_KERNEL.get(key)?(self_, k.guard_int()?, dim, largest, sorted, &outs.outputs()?)
+            .map_err(structured::in_operator("topk"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("kthvalue_kernel").missing(key, &KTHVALUE_KERNEL));
+    missing.extend(Serves::dense("median_dim_kernel").missing(key, &MEDIAN_DIM_KERNEL));
+    missing.extend(Serves::dense("mode_kernel").missing(key, &MODE_KERNEL));
+    missing.extend(Serves::dense("nanmedian_dim_kernel").missing(key, &NANMEDIAN_DIM_KERNEL));
     missing.extend(Serves::dense("searchsorted_kernel").missing(key, &SEARCHSORTED_KERNEL));
     missing.extend(Serves::dense("sort_kernel").missing(key, &SORT_KERNEL));
+    missing.extend(Serves::dense("topk_kernel").missing(key, &TOPK_KERNEL));
 }
 
 /// Registers every kernel of the family.
@@ -375,5 +490,222 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             )
         },
     )?;
+    registrar.implement_transparent("msort", &handles::MSORT, IMPLICIT, |_, (self_,)| {
+        composite::sort::msort(self_)
+    })?;
+    registrar.implement("msort.out", &handles::MSORT_OUT, EXPLICIT, |_, (self_, out)| {
+        structured::write_out("msort", out, &composite::sort::msort(self_)?)
+    })?;
+    registrar.structured(
+        "kthvalue",
+        &handles::KTHVALUE,
+        Serves::dense("kthvalue_kernel"),
+        |keyset, (self_, k, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            kthvalue_run(keyset, &mut outs, self_, k, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "kthvalue.values",
+        &handles::KTHVALUE_VALUES,
+        Serves::dense("kthvalue_kernel"),
+        |keyset, (self_, k, dim, keepdim, values, indices)| {
+            operands::overlaps(
+                &[values, indices],
+                "kthvalue",
+                operands::Overlap::Refuse,
+                &[("self", &self_)],
+            )?;
+            let mut outs = StructuredOutputs::out(&[values, indices]);
+            kthvalue_run(keyset, &mut outs, self_, k, dim, keepdim)?;
+            Ok((values.clone(), indices.clone()))
+        },
+    )?;
+    registrar
+        .implement("median", &handles::MEDIAN, EXPLICIT, |_, (self_,)| composite::sort::median(self_))?;
+    registrar.structured(
+        "median.dim",
+        &handles::MEDIAN_DIM,
+        Serves::dense("median_dim_kernel"),
+        |keyset, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            median_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "median.dim_values",
+        &handles::MEDIAN_DIM_VALUES,
+        Serves::dense("median_dim_kernel"),
+        |keyset, (self_, dim, keepdim, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "median",
+                operands::Overlap::RefusePartial,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::median_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_exact("median", values, &result0)?,
+                        structured::write_exact("median", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[values, indices]);
+            median_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((values.clone(), indices.clone()))
+        },
+    )?;
+    registrar.implement("nanmedian", &handles::NANMEDIAN, EXPLICIT, |_, (self_,)| {
+        composite::sort::nanmedian(self_)
+    })?;
+    registrar.structured(
+        "nanmedian.dim",
+        &handles::NANMEDIAN_DIM,
+        Serves::dense("nanmedian_dim_kernel"),
+        |keyset, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            nanmedian_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "nanmedian.dim_values",
+        &handles::NANMEDIAN_DIM_VALUES,
+        Serves::dense("nanmedian_dim_kernel"),
+        |keyset, (self_, dim, keepdim, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "nanmedian",
+                operands::Overlap::RefusePartial,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::nanmedian_dim(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_exact("nanmedian", values, &result0)?,
+                        structured::write_exact("nanmedian", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[values, indices]);
+            nanmedian_dim_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((values.clone(), indices.clone()))
+        },
+    )?;
+    registrar.structured(
+        "mode",
+        &handles::MODE,
+        Serves::dense("mode_kernel"),
+        |keyset, (self_, dim, keepdim)| {
+            let mut outs = StructuredOutputs::functional(2);
+            mode_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "mode.values",
+        &handles::MODE_VALUES,
+        Serves::dense("mode_kernel"),
+        |keyset, (self_, dim, keepdim, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "mode",
+                operands::Overlap::RefusePartial,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::mode(keyset, self_, dim, keepdim)?;
+                    Ok((
+                        structured::write_exact("mode", values, &result0)?,
+                        structured::write_exact("mode", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[values, indices]);
+            mode_run(keyset, &mut outs, self_, dim, keepdim)?;
+            Ok((values.clone(), indices.clone()))
+        },
+    )?;
+    registrar.structured(
+        "topk",
+        &handles::TOPK,
+        Serves::dense("topk_kernel"),
+        |keyset, (self_, k, dim, largest, sorted)| {
+            let mut outs = StructuredOutputs::functional(2);
+            topk_run(keyset, &mut outs, self_, k, dim, largest, sorted)?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.structured(
+        "topk.values",
+        &handles::TOPK_VALUES,
+        Serves::dense("topk_kernel"),
+        |keyset, (self_, k, dim, largest, sorted, values, indices)| {
+            if operands::overlaps(
+                &[values, indices],
+                "topk",
+                operands::Overlap::RefusePartial,
+                &[("self", &self_)],
+            )? {
+                return {
+                    let (result0, result1) = redispatch::topk(keyset, self_, k, dim, largest, sorted)?;
+                    Ok((
+                        structured::write_exact("topk", values, &result0)?,
+                        structured::write_exact("topk", indices, &result1)?,
+                    ))
+                };
+            }
+            let mut outs = StructuredOutputs::out(&[values, indices]);
+            topk_run(keyset, &mut outs, self_, k, dim, largest, sorted)?;
+            Ok((values.clone(), indices.clone()))
+        },
+    )?;
+    registrar.implement("_unique", &handles::_UNIQUE, EXPLICIT, |_, (self_, sorted, return_inverse)| {
+        composite::sort::_unique(self_, sorted, return_inverse)
+    })?;
+    registrar.implement(
+        "_unique2",
+        &handles::_UNIQUE2,
+        EXPLICIT,
+        |_, (self_, sorted, return_inverse, return_counts)| {
+            composite::sort::_unique2(self_, sorted, return_inverse, return_counts)
+        },
+    )?;
+    registrar.implement(
+        "unique_dim",
+        &handles::UNIQUE_DIM,
+        EXPLICIT,
+        |_, (self_, dim, sorted, return_inverse, return_counts)| {
+            composite::sort::unique_dim(self_, dim, sorted, return_inverse, return_counts)
+        },
+    )?;
+    registrar.implement(
+        "unique_consecutive",
+        &handles::UNIQUE_CONSECUTIVE,
+        EXPLICIT,
+        |_, (self_, return_inverse, return_counts, dim)| {
+            composite::sort::unique_consecutive(self_, return_inverse, return_counts, dim)
+        },
+    )?;
+    registrar.implement(
+        "unique_dim_consecutive",
+        &handles::UNIQUE_DIM_CONSECUTIVE,
+        EXPLICIT,
+        |_, (self_, dim, return_inverse, return_counts)| {
+            composite::sort::unique_dim_consecutive(self_, dim, return_inverse, return_counts)
+        },
+    )?;
+    registrar.implement("bincount", &handles::BINCOUNT, EXPLICIT, |_, (self_, weights, minlength)| {
+        composite::sort::bincount(self_, weights, minlength)
+    })?;
+    registrar.implement("histc", &handles::HISTC, EXPLICIT, |_, (self_, bins, min, max)| {
+        composite::sort::histc(self_, bins, min, max)
+    })?;
+    registrar.implement("histc.out", &handles::HISTC_OUT, EXPLICIT, |_, (self_, bins, min, max, out)| {
+        structured::write_exact("histc", out, &composite::sort::histc(self_, bins, min, max)?)
+    })?;
     Ok(())
 }
