@@ -110,6 +110,11 @@ def test_einsum_shapes(equation, shapes, result):
     assert torch.einsum(equation, *[torch.ones(shape) for shape in shapes]).shape == result
 
 
+def test_einsum_of_small_integers_keeps_their_dtype():
+    left, right = torch.ones(1, 2, 3, dtype=torch.int8), torch.ones(1, 3, dtype=torch.int8)
+    assert torch.einsum("ijk,ik->j", left, right).dtype == torch.int8
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "message"),
     [

@@ -119,6 +119,17 @@ impl Operand {
         Ok(Operand { tensor, labels: self.labels.into_iter().filter(|l| !labels.contains(l)).collect() })
     }
 
+    /// Sums a label's dimension away; one of a single element is dropped, so that small integers keep their dtype.
+    fn without(mut self, label: Label) -> Result<Operand> {
+        let Some(dim) = self.labels.iter().position(|&l| l == label) else { return Ok(self) };
+        if !self.tensor.sym_size(dim as i64)?.is_one()? {
+            return self.sum(&[label]);
+        }
+        self.tensor = at::squeeze_dim(&self.tensor, dim as i64)?;
+        self.labels.remove(dim);
+        Ok(self)
+    }
+
     /// Dimensions in the order of the labels, one of size 1 for each that it lacks.
     fn arranged(&self, labels: &[Label]) -> Result<Tensor> {
         let order: Vec<i64> =
@@ -284,8 +295,8 @@ fn contract(a: Operand, b: Operand, kept: impl Fn(Label) -> bool) -> Result<Oper
     for &label in shared.iter().filter(|&&l| !kept(l)) {
         let (Some(size_a), Some(size_b)) = (a.size(label)?, b.size(label)?) else { continue };
         if size_a.is_one()? || size_b.is_one()? {
-            a = a.sum(&[label])?;
-            b = b.sum(&[label])?;
+            a = a.without(label)?;
+            b = b.without(label)?;
         }
     }
     let mut batch = Vec::new();
