@@ -380,6 +380,8 @@ class Function:
         elif self.variant is Variant.INPLACE:
             tags = set(operator.inplace_tags) if not self.declared and operator.inplace_tags is not None else tags
             tags.add("inplace")
+            if (operator.same_as or operator).kind is Kind.VIEW:
+                tags.add("inplace_view")
         return tuple(sorted(tags | {"pt2_compliant_tag"}))
 
     @property

@@ -46,8 +46,8 @@ def _stated(operator: Operator, stated: str | None, base: str, key: str) -> str 
     if stated is None:
         return None
     name, _, overload = stated.partition(".")
-    if name != base or not overload:
-        raise operator.error(f"{key} must read `{base}.<overload>`, got `{stated}`")
+    if name != base:
+        raise operator.error(f"{key} must read `{base}` or `{base}.<overload>`, got `{stated}`")
     return overload
 
 

@@ -369,7 +369,8 @@ fn record(
     let node = Node::generated(GeneratedNode { entry, slots, edge_starts: starts }, edges, metadata);
     for output in &outputs {
         let edge = Edge::new(node.clone(), output.output_nr);
-        if output.mutated {
+        // An in-place view changes what the tensor shows of its base, not the base's values.
+        if output.mutated && !info.is_inplace_view {
             variable::rebase_history(&output.tensor, edge)?;
         } else {
             variable::set_gradient_edge(&output.tensor, edge)?;

@@ -451,8 +451,10 @@ def _write_result(function: Function, call: str, exact: bool = False) -> str:
 
 
 def _view_closure(function: Function) -> str:
-    path = f"view::{function.operator.impl or function.rust_name}"
+    path = f"view::{function.operator.impl or next(functions_of(function.operator)).rust_name}"
     call = _with_sizes(path, locals_of(function.schema), _maybe_symbolic(function.schema.arguments))
+    if function.variant is Variant.INPLACE:
+        call = f'view::in_place("{function.schema.name}()", self_, &{call}?)'
     return f"|_, {_pattern(function)}| {call}"
 
 

@@ -188,6 +188,16 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: no_gradient,
     },
     DerivativeEntry {
+        op: "aten::resize_as_",
+        node_name: "",
+        source: "factory.yaml",
+        differentiable: &[],
+        saved: &[],
+        output_differentiability: &[false],
+        forward: None,
+        backward: no_gradient,
+    },
+    DerivativeEntry {
         op: "aten::_local_scalar_dense",
         node_name: "",
         source: "factory.yaml",

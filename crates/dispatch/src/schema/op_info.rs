@@ -35,6 +35,8 @@ pub struct OpInfo {
     pub is_random: bool,
     /// Whether the caller provides outputs.
     pub is_out: bool,
+    /// Whether the operator changes what an argument shows of its memory, not the memory.
+    pub is_inplace_view: bool,
     /// Whether any return is a view.
     pub is_view: bool,
     /// Whether the operator returns several views (or a list of them): none may be modified in place.
@@ -75,6 +77,7 @@ impl OpInfo {
             },
             is_random: tags.contains(&"nondeterministic_seeded"),
             is_out: schema.is_out(),
+            is_inplace_view: tags.contains(&"inplace_view"),
             is_view: views > 0,
             is_multi_output_view: views > 1 || returns_view_list,
             returns,

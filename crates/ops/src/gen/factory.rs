@@ -215,6 +215,9 @@ pub mod handles {
     /// `aten::resize_`
     pub static RESIZE_: TypedOp<(Tensor, Vec<SymInt>, Option<MemoryFormat>), Tensor> =
         TypedOp::new("aten::resize_", "");
+    /// `aten::resize_as_`
+    pub static RESIZE_AS_: TypedOp<(Tensor, Tensor, Option<MemoryFormat>), Tensor> =
+        TypedOp::new("aten::resize_as_", "");
     /// `aten::set_`
     pub static SET_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::set_", "");
     /// `aten::set_.source_Tensor`
@@ -767,6 +770,16 @@ pub mod calls {
     #[inline]
     pub fn resize_(self_: &Tensor, size: &[SymInt], memory_format: Option<MemoryFormat>) -> Result<Tensor> {
         handles::RESIZE_.call((self_, size, memory_format))
+    }
+
+    /// `aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)`
+    #[inline]
+    pub fn resize_as_(
+        self_: &Tensor,
+        the_template: &Tensor,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RESIZE_AS_.call((self_, the_template, memory_format))
     }
 
     /// `aten::set_(Tensor(a!) self) -> Tensor(a!)`
@@ -1439,6 +1452,17 @@ pub mod redispatch {
         memory_format: Option<MemoryFormat>,
     ) -> Result<Tensor> {
         handles::RESIZE_.redispatch(keyset, (self_, size, memory_format))
+    }
+
+    /// `aten::resize_as_`
+    #[inline]
+    pub fn resize_as_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        the_template: &Tensor,
+        memory_format: Option<MemoryFormat>,
+    ) -> Result<Tensor> {
+        handles::RESIZE_AS_.redispatch(keyset, (self_, the_template, memory_format))
     }
 
     /// `aten::set_`

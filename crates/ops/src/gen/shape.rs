@@ -11,6 +11,9 @@ pub mod handles {
     /// `aten::as_strided`
     pub static AS_STRIDED: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>), Tensor> =
         TypedOp::new("aten::as_strided", "");
+    /// `aten::as_strided_`
+    pub static AS_STRIDED_: TypedOp<(Tensor, Vec<SymInt>, Vec<SymInt>, Option<SymInt>), Tensor> =
+        TypedOp::new("aten::as_strided_", "");
     /// `aten::view`
     pub static VIEW: TypedOp<(Tensor, Vec<SymInt>), Tensor> = TypedOp::new("aten::view", "");
     /// `aten::view.dtype`
@@ -28,8 +31,12 @@ pub mod handles {
     pub static VIEW_AS: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::view_as", "");
     /// `aten::transpose.int`
     pub static TRANSPOSE_INT: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::transpose", "int");
+    /// `aten::transpose_`
+    pub static TRANSPOSE_: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::transpose_", "");
     /// `aten::t`
     pub static T: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::t", "");
+    /// `aten::t_`
+    pub static T_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::t_", "");
     /// `aten::permute`
     pub static PERMUTE: TypedOp<(Tensor, Vec<i64>), Tensor> = TypedOp::new("aten::permute", "");
     /// `aten::slice.Tensor`
@@ -54,12 +61,20 @@ pub mod handles {
     pub static EXPAND_AS: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::expand_as", "");
     /// `aten::squeeze`
     pub static SQUEEZE: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::squeeze", "");
+    /// `aten::squeeze_`
+    pub static SQUEEZE_: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::squeeze_", "");
     /// `aten::squeeze.dim`
     pub static SQUEEZE_DIM: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::squeeze", "dim");
+    /// `aten::squeeze_.dim`
+    pub static SQUEEZE__DIM: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::squeeze_", "dim");
     /// `aten::squeeze.dims`
     pub static SQUEEZE_DIMS: TypedOp<(Tensor, Vec<i64>), Tensor> = TypedOp::new("aten::squeeze", "dims");
+    /// `aten::squeeze_.dims`
+    pub static SQUEEZE__DIMS: TypedOp<(Tensor, Vec<i64>), Tensor> = TypedOp::new("aten::squeeze_", "dims");
     /// `aten::unsqueeze`
     pub static UNSQUEEZE: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze", "");
+    /// `aten::unsqueeze_`
+    pub static UNSQUEEZE_: TypedOp<(Tensor, i64), Tensor> = TypedOp::new("aten::unsqueeze_", "");
     /// `aten::narrow`
     pub static NARROW: TypedOp<(Tensor, i64, SymInt, SymInt), Tensor> = TypedOp::new("aten::narrow", "");
     /// `aten::narrow.Tensor`
@@ -107,8 +122,12 @@ pub mod handles {
     pub static MOVEAXIS_INT: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::moveaxis", "int");
     /// `aten::swapaxes`
     pub static SWAPAXES: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::swapaxes", "");
+    /// `aten::swapaxes_`
+    pub static SWAPAXES_: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::swapaxes_", "");
     /// `aten::swapdims`
     pub static SWAPDIMS: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::swapdims", "");
+    /// `aten::swapdims_`
+    pub static SWAPDIMS_: TypedOp<(Tensor, i64, i64), Tensor> = TypedOp::new("aten::swapdims_", "");
     /// `aten::numpy_T`
     pub static NUMPY_T: TypedOp<(Tensor,), Tensor> = TypedOp::new("aten::numpy_T", "");
     /// `aten::matrix_H`
@@ -423,6 +442,17 @@ pub mod calls {
         handles::AS_STRIDED.call((self_, size, stride, storage_offset))
     }
 
+    /// `aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)`
+    #[inline]
+    pub fn as_strided_(
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_.call((self_, size, stride, storage_offset))
+    }
+
     /// `aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)`
     #[inline]
     pub fn view(self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
@@ -471,10 +501,22 @@ pub mod calls {
         handles::TRANSPOSE_INT.call((self_, dim0, dim1))
     }
 
+    /// `aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)`
+    #[inline]
+    pub fn transpose_(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+        handles::TRANSPOSE_.call((self_, dim0, dim1))
+    }
+
     /// `aten::t(Tensor(a) self) -> Tensor(a)`
     #[inline]
     pub fn t(self_: &Tensor) -> Result<Tensor> {
         handles::T.call((self_,))
+    }
+
+    /// `aten::t_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn t_(self_: &Tensor) -> Result<Tensor> {
+        handles::T_.call((self_,))
     }
 
     /// `aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)`
@@ -561,10 +603,22 @@ pub mod calls {
         handles::SQUEEZE.call((self_,))
     }
 
+    /// `aten::squeeze_(Tensor(a!) self) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze_(self_: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_.call((self_,))
+    }
+
     /// `aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)`
     #[inline]
     pub fn squeeze_dim(self_: &Tensor, dim: i64) -> Result<Tensor> {
         handles::SQUEEZE_DIM.call((self_, dim))
+    }
+
+    /// `aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze__dim(self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::SQUEEZE__DIM.call((self_, dim))
     }
 
     /// `aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)`
@@ -573,10 +627,22 @@ pub mod calls {
         handles::SQUEEZE_DIMS.call((self_, dim))
     }
 
+    /// `aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)`
+    #[inline]
+    pub fn squeeze__dims(self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::SQUEEZE__DIMS.call((self_, dim))
+    }
+
     /// `aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)`
     #[inline]
     pub fn unsqueeze(self_: &Tensor, dim: i64) -> Result<Tensor> {
         handles::UNSQUEEZE.call((self_, dim))
+    }
+
+    /// `aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)`
+    #[inline]
+    pub fn unsqueeze_(self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::UNSQUEEZE_.call((self_, dim))
     }
 
     /// `aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)`
@@ -691,10 +757,22 @@ pub mod calls {
         handles::SWAPAXES.call((self_, axis0, axis1))
     }
 
+    /// `aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)`
+    #[inline]
+    pub fn swapaxes_(self_: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
+        handles::SWAPAXES_.call((self_, axis0, axis1))
+    }
+
     /// `aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)`
     #[inline]
     pub fn swapdims(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
         handles::SWAPDIMS.call((self_, dim0, dim1))
+    }
+
+    /// `aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)`
+    #[inline]
+    pub fn swapdims_(self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+        handles::SWAPDIMS_.call((self_, dim0, dim1))
     }
 
     /// `aten::numpy_T(Tensor(a) self) -> Tensor(a)`
@@ -1524,6 +1602,18 @@ pub mod redispatch {
         handles::AS_STRIDED.redispatch(keyset, (self_, size, stride, storage_offset))
     }
 
+    /// `aten::as_strided_`
+    #[inline]
+    pub fn as_strided_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        size: &[SymInt],
+        stride: &[SymInt],
+        storage_offset: Option<&SymInt>,
+    ) -> Result<Tensor> {
+        handles::AS_STRIDED_.redispatch(keyset, (self_, size, stride, storage_offset))
+    }
+
     /// `aten::view`
     #[inline]
     pub fn view(keyset: DispatchKeySet, self_: &Tensor, size: &[SymInt]) -> Result<Tensor> {
@@ -1577,10 +1667,22 @@ pub mod redispatch {
         handles::TRANSPOSE_INT.redispatch(keyset, (self_, dim0, dim1))
     }
 
+    /// `aten::transpose_`
+    #[inline]
+    pub fn transpose_(keyset: DispatchKeySet, self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+        handles::TRANSPOSE_.redispatch(keyset, (self_, dim0, dim1))
+    }
+
     /// `aten::t`
     #[inline]
     pub fn t(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
         handles::T.redispatch(keyset, (self_,))
+    }
+
+    /// `aten::t_`
+    #[inline]
+    pub fn t_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::T_.redispatch(keyset, (self_,))
     }
 
     /// `aten::permute`
@@ -1677,10 +1779,22 @@ pub mod redispatch {
         handles::SQUEEZE.redispatch(keyset, (self_,))
     }
 
+    /// `aten::squeeze_`
+    #[inline]
+    pub fn squeeze_(keyset: DispatchKeySet, self_: &Tensor) -> Result<Tensor> {
+        handles::SQUEEZE_.redispatch(keyset, (self_,))
+    }
+
     /// `aten::squeeze.dim`
     #[inline]
     pub fn squeeze_dim(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
         handles::SQUEEZE_DIM.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::squeeze_.dim`
+    #[inline]
+    pub fn squeeze__dim(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::SQUEEZE__DIM.redispatch(keyset, (self_, dim))
     }
 
     /// `aten::squeeze.dims`
@@ -1689,10 +1803,22 @@ pub mod redispatch {
         handles::SQUEEZE_DIMS.redispatch(keyset, (self_, dim))
     }
 
+    /// `aten::squeeze_.dims`
+    #[inline]
+    pub fn squeeze__dims(keyset: DispatchKeySet, self_: &Tensor, dim: &[i64]) -> Result<Tensor> {
+        handles::SQUEEZE__DIMS.redispatch(keyset, (self_, dim))
+    }
+
     /// `aten::unsqueeze`
     #[inline]
     pub fn unsqueeze(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
         handles::UNSQUEEZE.redispatch(keyset, (self_, dim))
+    }
+
+    /// `aten::unsqueeze_`
+    #[inline]
+    pub fn unsqueeze_(keyset: DispatchKeySet, self_: &Tensor, dim: i64) -> Result<Tensor> {
+        handles::UNSQUEEZE_.redispatch(keyset, (self_, dim))
     }
 
     /// `aten::narrow`
@@ -1882,10 +2008,22 @@ pub mod redispatch {
         handles::SWAPAXES.redispatch(keyset, (self_, axis0, axis1))
     }
 
+    /// `aten::swapaxes_`
+    #[inline]
+    pub fn swapaxes_(keyset: DispatchKeySet, self_: &Tensor, axis0: i64, axis1: i64) -> Result<Tensor> {
+        handles::SWAPAXES_.redispatch(keyset, (self_, axis0, axis1))
+    }
+
     /// `aten::swapdims`
     #[inline]
     pub fn swapdims(keyset: DispatchKeySet, self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
         handles::SWAPDIMS.redispatch(keyset, (self_, dim0, dim1))
+    }
+
+    /// `aten::swapdims_`
+    #[inline]
+    pub fn swapdims_(keyset: DispatchKeySet, self_: &Tensor, dim0: i64, dim1: i64) -> Result<Tensor> {
+        handles::SWAPDIMS_.redispatch(keyset, (self_, dim0, dim1))
     }
 
     /// `aten::numpy_T`

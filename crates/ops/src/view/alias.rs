@@ -46,6 +46,18 @@ pub(super) fn alias_as<I: SizeInt>(
     Tensor::new(view)
 }
 
+/// The in-place form of a view's operator: `self` itself shows its memory as `view` does.
+pub fn in_place(op: &str, self_: &Tensor, view: &Tensor) -> Result<Tensor> {
+    let (sizes, strides) = (view.sym_sizes(), view.sym_strides());
+    let offset = view.sym_storage_offset();
+    self_.with_exclusive_metadata(op, || {
+        // SAFETY: no other thread uses the metadata here, and nothing borrowed from it is used afterwards. The view lies
+        // inside the storage that `self` had; kernels ask again (`check_in_storage`).
+        unsafe { self_.set_sym_sizes_and_strides(&sizes, &strides, Some(&offset)) }
+    })?;
+    Ok(self_.clone())
+}
+
 /// `aten::alias`: the same tensor as a new one.
 pub fn alias<I: SizeInt>(self_: &Tensor) -> Result<Tensor> {
     let (sizes, strides) = (I::sizes_of(self_)?, I::strides_of(self_)?);

@@ -370,6 +370,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "resize_as_",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::resize_as_"),
+            out: None,
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: Some(0),
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "scalar_tensor",
         namespaces: Namespaces::FUNCTION,
         overloads: &[Overload {

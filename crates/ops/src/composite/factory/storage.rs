@@ -19,6 +19,19 @@ pub fn resize_(self_: &Tensor, size: &[SymInt], memory_format: Option<MemoryForm
     Ok(self_.clone())
 }
 
+/// `aten::resize_as_`
+pub fn resize_as_(
+    self_: &Tensor,
+    the_template: &Tensor,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let format = match memory_format {
+        Some(MemoryFormat::Preserve) => Some(the_template.suggest_memory_format()),
+        given => given,
+    };
+    resize_(self_, &the_template.sym_sizes(), format)
+}
+
 /// `aten::set_.source_Storage_storage_offset`
 pub fn set__source_storage_storage_offset(
     self_: &Tensor,

@@ -64,6 +64,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::type_as(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)", &["core", "inplace", "inplace_view", "pt2_compliant_tag"]),
+("aten::resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)", &["core", "inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::set_.source_Storage(Tensor(a!) self, Storage source) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
@@ -735,6 +736,15 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::factory::resize_(self_, size, memory_format)
     })?;
     registrar.fall_through("resize_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
+    registrar.implement(
+        "resize_as_",
+        &handles::RESIZE_AS_,
+        EXPLICIT,
+        |_, (self_, the_template, memory_format)| {
+            composite::factory::resize_as_(self_, the_template, memory_format)
+        },
+    )?;
+    registrar.fall_through("resize_as_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement("set_", &handles::SET_, EXPLICIT, |_, (self_,)| composite::factory::set_(self_))?;
     registrar.fall_through("set_", &[DispatchKey::Conjugate, DispatchKey::Negative])?;
     registrar.implement(

@@ -18,6 +18,7 @@ use crate::view;
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
+("aten::as_strided_(Tensor(a!) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
 ("aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor", &["pt2_compliant_tag"]),
@@ -26,7 +27,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::view_as(Tensor(a) self, Tensor other) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::transpose_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::t(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::t_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
 ("aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
 ("aten::slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor", &["pt2_compliant_tag"]),
@@ -37,9 +40,13 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
 ("aten::expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::squeeze(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::squeeze_(Tensor(a!) self) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
+("aten::squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
+("aten::squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", &["core", "pt2_compliant_tag"]),
+("aten::unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", &["pt2_compliant_tag"]),
@@ -58,7 +65,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::swapaxes_(Tensor(a!) self, int axis0, int axis1) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", &["pt2_compliant_tag"]),
+("aten::swapdims_(Tensor(a!) self, int dim0, int dim1) -> Tensor(a!)", &["inplace", "inplace_view", "pt2_compliant_tag"]),
 ("aten::numpy_T(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::matrix_H(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
 ("aten::mT(Tensor(a) self) -> Tensor(a)", &["pt2_compliant_tag"]),
@@ -199,6 +208,7 @@ pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement_transparent("as_strided", &handles::AS_STRIDED, EXPLICIT, |_, (self_, size, stride, storage_offset)| with_sizes!([self_, size, stride, storage_offset] view::as_strided(self_, size, stride, storage_offset)))?;
+    registrar.implement_transparent("as_strided_", &handles::AS_STRIDED_, EXPLICIT, |_, (self_, size, stride, storage_offset)| view::in_place("as_strided_()", self_, &with_sizes!([self_, size, stride, storage_offset] view::as_strided(self_, size, stride, storage_offset))?))?;
     registrar.implement_transparent(
         "view",
         &handles::VIEW,
@@ -232,11 +242,26 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim0, dim1)| with_sizes!([self_] view::transpose_int(self_, dim0, dim1)),
     )?;
     registrar.implement_transparent(
+        "transpose_",
+        &handles::TRANSPOSE_,
+        EXPLICIT,
+        |_, (self_, dim0, dim1)| {
+            view::in_place(
+                "transpose_()",
+                self_,
+                &with_sizes!([self_] view::transpose_int(self_, dim0, dim1))?,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
         "t",
         &handles::T,
         EXPLICIT,
         |_, (self_,)| with_sizes!([self_] view::t(self_)),
     )?;
+    registrar.implement_transparent("t_", &handles::T_, EXPLICIT, |_, (self_,)| {
+        view::in_place("t_()", self_, &with_sizes!([self_] view::t(self_))?)
+    })?;
     registrar.implement_transparent(
         "permute",
         &handles::PERMUTE,
@@ -295,11 +320,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         EXPLICIT,
         |_, (self_,)| with_sizes!([self_] view::squeeze(self_)),
     )?;
+    registrar.implement_transparent("squeeze_", &handles::SQUEEZE_, EXPLICIT, |_, (self_,)| {
+        view::in_place("squeeze_()", self_, &with_sizes!([self_] view::squeeze(self_))?)
+    })?;
     registrar.implement_transparent(
         "squeeze.dim",
         &handles::SQUEEZE_DIM,
         EXPLICIT,
         |_, (self_, dim)| with_sizes!([self_] view::squeeze_dim(self_, dim)),
+    )?;
+    registrar.implement_transparent(
+        "squeeze_.dim",
+        &handles::SQUEEZE__DIM,
+        EXPLICIT,
+        |_, (self_, dim)| {
+            view::in_place("squeeze_()", self_, &with_sizes!([self_] view::squeeze_dim(self_, dim))?)
+        },
     )?;
     registrar.implement_transparent(
         "squeeze.dims",
@@ -308,11 +344,22 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim)| with_sizes!([self_] view::squeeze_dims(self_, dim)),
     )?;
     registrar.implement_transparent(
+        "squeeze_.dims",
+        &handles::SQUEEZE__DIMS,
+        EXPLICIT,
+        |_, (self_, dim)| {
+            view::in_place("squeeze_()", self_, &with_sizes!([self_] view::squeeze_dims(self_, dim))?)
+        },
+    )?;
+    registrar.implement_transparent(
         "unsqueeze",
         &handles::UNSQUEEZE,
         EXPLICIT,
         |_, (self_, dim)| with_sizes!([self_] view::unsqueeze(self_, dim)),
     )?;
+    registrar.implement_transparent("unsqueeze_", &handles::UNSQUEEZE_, EXPLICIT, |_, (self_, dim)| {
+        view::in_place("unsqueeze_()", self_, &with_sizes!([self_] view::unsqueeze(self_, dim))?)
+    })?;
     registrar.implement_transparent(
         "narrow",
         &handles::NARROW,
@@ -410,9 +457,21 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (self_, axis0, axis1)| crate::at::transpose_int(self_, axis0, axis1),
     )?;
+    registrar.implement_transparent(
+        "swapaxes_",
+        &handles::SWAPAXES_,
+        IMPLICIT,
+        |_, (self_, axis0, axis1)| crate::at::transpose_(self_, axis0, axis1),
+    )?;
     registrar.implement_transparent("swapdims", &handles::SWAPDIMS, IMPLICIT, |_, (self_, dim0, dim1)| {
         crate::at::transpose_int(self_, dim0, dim1)
     })?;
+    registrar.implement_transparent(
+        "swapdims_",
+        &handles::SWAPDIMS_,
+        IMPLICIT,
+        |_, (self_, dim0, dim1)| crate::at::transpose_(self_, dim0, dim1),
+    )?;
     registrar.implement_transparent("numpy_T", &handles::NUMPY_T, IMPLICIT, |_, (self_,)| {
         composite::shape::numpy_t(self_)
     })?;
