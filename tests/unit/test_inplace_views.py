@@ -1,8 +1,7 @@
 """Operators that change in place what a tensor shows of its memory: `t_`, `transpose_`, `squeeze_`, `as_strided_` …"""
 
-import pytest
-
 import ptr as torch
+import pytest
 
 
 @pytest.mark.parametrize(
