@@ -120,6 +120,7 @@ pub fn check_out_dtype(name: &str, out: &Tensor, dtype: ScalarType) -> Result<()
 ///
 /// Else it is refused where an iterator would refuse it: when it shares only some elements with an input.
 pub fn write_out_or_input(name: &str, out: &Tensor, inputs: &[&Tensor], result: &Tensor) -> Result<Tensor> {
+    iter::mem_overlap::assert_no_internal_overlap(out)?;
     inputs.iter().try_for_each(|input| iter::mem_overlap::assert_no_partial_overlap(out, input))?;
     if inputs.iter().any(|input| input.is_same(out)) {
         return write_inplace(name, out, result);

@@ -350,6 +350,9 @@ fn new_value(tensor: &Tensor, value: &Bound<'_, PyAny>) -> Res<NewValue> {
     if let Some(value) = tensor::get(value) {
         return Ok(NewValue::Tensor(value.clone()));
     }
+    if scalar::is_int_like(value) {
+        return Ok(NewValue::Number(Scalar::Int(scalar::to_i64(value)?)));
+    }
     if scalar::number_kind(value).is_some() {
         return Ok(NewValue::Number(scalar::to_scalar(value)?));
     }

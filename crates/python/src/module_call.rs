@@ -33,6 +33,10 @@ static IMPLEMENTATION: Known = Known::new();
 static CALL_IMPL: Known = Known::new();
 static FORWARD: Known = Known::new();
 static HOOKED: Known = Known::new();
+/// The tables of hooks that a call runs. One may have been put into an instance's `__dict__` behind the flag's back.
+static TABLES: [Known; 4] = [const { Known::new() }; 4];
+const TABLE_NAMES: [&str; 4] =
+    ["_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"];
 
 /// Whether the call is nothing but the module's `forward`.
 ///
@@ -48,7 +52,18 @@ unsafe fn is_plain(py: Python<'_>, module: *mut ffi::PyObject) -> Res<bool> {
             return Ok(false);
         }
         let hooked = owned(py, ffi::PyObject_GenericGetAttr(module, HOOKED.get()))?;
-        Ok(hooked.as_ptr() == ffi::Py_False())
+        if hooked.as_ptr() != ffi::Py_False() {
+            return Ok(false);
+        }
+        let attributes = owned(py, ffi::PyObject_GenericGetDict(module, std::ptr::null_mut()))?;
+        for name in &TABLES {
+            match ffi::PyDict_Contains(attributes.as_ptr(), name.get()) {
+                0 => {}
+                1 => return Ok(false),
+                _ => return Err(Raised::already_set()),
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -85,6 +100,9 @@ unsafe extern "C" fn call(
 fn bind_module_call(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     for (known, name) in [(&CALL_IMPL, "_call_impl"), (&FORWARD, "forward"), (&HOOKED, "_hooked")] {
+        known.set(intern_static(py, name));
+    }
+    for (known, name) in TABLES.iter().zip(TABLE_NAMES) {
         known.set(intern_static(py, name));
     }
     IMPLEMENTATION.set(immortal(class.getattr("_call_impl")?));

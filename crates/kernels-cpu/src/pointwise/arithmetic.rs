@@ -116,6 +116,9 @@ pub(crate) fn mul_kernel(iter: &TensorIterator) -> Result<()> {
 }
 
 fn neg_kernel(iter: &TensorIterator) -> Result<()> {
+    if complex_half::is_complex_half(iter.common_dtype()) {
+        return complex_half::map(iter, |z| -z);
+    }
     dispatch!(compute_dtype(iter.common_dtype()), "neg_kernel", ALL_AND_COMPLEX, |T| {
         unary::<T, T>(iter, 1, |a: T| a.neg())
     })

@@ -19,25 +19,25 @@ pub(super) fn register() {
 }
 
 fn bitwise_and_kernel(iter: &TensorIterator) -> Result<()> {
-    dispatch!(iter.common_dtype(), "bitwise_and_kernel", INTEGRAL_AND_BOOL, |T| {
+    dispatch!(iter.common_dtype(), "bitwise_and_kernel", INTEGRAL_AND_BOOL + UInt16 + UInt32 + UInt64, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a & b)
     })
 }
 
 fn bitwise_or_kernel(iter: &TensorIterator) -> Result<()> {
-    dispatch!(iter.common_dtype(), "bitwise_or_kernel", INTEGRAL_AND_BOOL, |T| {
+    dispatch!(iter.common_dtype(), "bitwise_or_kernel", INTEGRAL_AND_BOOL + UInt16 + UInt32 + UInt64, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a | b)
     })
 }
 
 fn bitwise_xor_kernel(iter: &TensorIterator) -> Result<()> {
-    dispatch!(iter.common_dtype(), "bitwise_xor_kernel", INTEGRAL_AND_BOOL, |T| {
+    dispatch!(iter.common_dtype(), "bitwise_xor_kernel", INTEGRAL_AND_BOOL + UInt16 + UInt32 + UInt64, |T| {
         binary::<T, T, T>(iter, 1, |a, b| a ^ b)
     })
 }
 
 fn bitwise_not_kernel(iter: &TensorIterator) -> Result<()> {
-    dispatch!(iter.common_dtype(), "bitwise_not_kernel", INTEGRAL_AND_BOOL, |T| {
+    dispatch!(iter.common_dtype(), "bitwise_not_kernel", INTEGRAL_AND_BOOL + UInt16 + UInt32 + UInt64, |T| {
         unary::<T, T>(iter, 1, |a: T| !a)
     })
 }

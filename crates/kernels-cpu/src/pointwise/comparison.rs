@@ -80,8 +80,8 @@ macro_rules! comparison {
 }
 
 comparison! {
-    wider_eq_kernel "eq_kernel", ALL_AND_COMPLEX + Bool, |a, b| a == b;
-    wider_ne_kernel "ne_kernel", ALL_AND_COMPLEX + Bool, |a, b| a != b;
+    wider_eq_kernel "eq_kernel", ALL_AND_COMPLEX + Bool + UInt16 + UInt32 + UInt64, |a, b| a == b;
+    wider_ne_kernel "ne_kernel", ALL_AND_COMPLEX + Bool + UInt16 + UInt32 + UInt64, |a, b| a != b;
     lt_kernel "lt_kernel", ALL_AND_BOOL, |a, b| a < b;
     le_kernel "le_kernel", ALL_AND_BOOL, |a, b| a <= b;
     gt_kernel "gt_kernel", ALL_AND_BOOL, |a, b| a > b;

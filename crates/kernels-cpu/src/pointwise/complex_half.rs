@@ -3,7 +3,7 @@
 use c10::{Complex, Half, Result, ScalarType};
 use iter::TensorIterator;
 
-use crate::map::binary;
+use crate::map::{binary, unary};
 
 /// Two values of the wider type.
 pub(super) type Wide = Complex<f32>;
@@ -24,6 +24,16 @@ pub(super) fn is_complex_half(dtype: ScalarType) -> bool {
 /// Computes `f` of two complex32 operands.
 pub(super) fn arithmetic(iter: &TensorIterator, f: impl Fn(Wide, Wide) -> Wide + Copy + Sync) -> Result<()> {
     binary(iter, 4, move |a: Complex<Half>, b: Complex<Half>| narrow(f(wide(a), wide(b))))
+}
+
+/// Computes `f` of one complex32 operand.
+pub(super) fn map(iter: &TensorIterator, f: impl Fn(Wide) -> Wide + Copy + Sync) -> Result<()> {
+    unary(iter, 4, move |z: Complex<Half>| narrow(f(wide(z))))
+}
+
+/// The absolute values, which are halves.
+pub(super) fn abs(iter: &TensorIterator) -> Result<()> {
+    unary(iter, 8, |z: Complex<Half>| wide(z).re.hypot(wide(z).im))
 }
 
 /// Compares two complex32 operands.

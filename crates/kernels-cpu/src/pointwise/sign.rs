@@ -4,6 +4,7 @@ use c10::{Element, Result, ScalarType};
 use iter::TensorIterator;
 use num_complex::Complex;
 
+use super::complex_half;
 use crate::dispatch::dispatch;
 use crate::loops::compute_dtype;
 use crate::map::{binary, unary, Stored};
@@ -77,6 +78,7 @@ impl Signed for bool {
 /// Of a complex tensor the result is real; `hypot` neither overflows nor underflows on the way.
 fn abs_kernel(iter: &TensorIterator) -> Result<()> {
     match iter.dtype(1) {
+        ScalarType::ComplexHalf => return complex_half::abs(iter),
         ScalarType::ComplexFloat => return unary(iter, 8, |z: Complex<f32>| z.re.hypot(z.im)),
         ScalarType::ComplexDouble => return unary(iter, 8, |z: Complex<f64>| z.re.hypot(z.im)),
         _ => {}

@@ -7,7 +7,7 @@ mod products;
 
 use c10::{
     check, infer_broadcast_size, sym_multiply_integers, Result, Scalar, SizeInt, SizeVector, SymDimVector,
-    Tensor,
+    SymInt, Tensor,
 };
 
 pub use einsum::einsum;
@@ -161,4 +161,63 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
         return at::view(&product, &sizes);
     }
     at::add_tensor(&at::matmul(input, &transposed)?, bias, &ONE)
+}
+
+/// `aten::bilinear`: `input1`, each output's matrix of `weight`, and `input2`, multiplied and summed.
+pub fn bilinear(input1: &Tensor, input2: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    check!(
+        input1.dim() == input2.dim(),
+        "bilinear(): input dimensions do not match: got {} and {}",
+        input1.dim(),
+        input2.dim()
+    );
+    check!(
+        input1.dim() > 0 && weight.dim() == 3,
+        "bilinear(): expected inputs of at least 1 dimension and a weight of 3, got {} and {}",
+        input1.dim(),
+        weight.dim()
+    );
+    let (mut sizes, sizes2, weights) = (input1.sym_sizes(), input2.sym_sizes(), weight.sym_sizes());
+    let last = sizes.len() - 1;
+    for (dim, (a, b)) in sizes.iter().zip(&sizes2).take(last).enumerate() {
+        check!(
+            a.expect_eq(b)?,
+            "bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}"
+        );
+    }
+    check!(
+        sizes[last].expect_eq(&weights[1])?,
+        "bilinear(): input1 size does not match weight size: got {} but expected {}",
+        sizes[last],
+        weights[1]
+    );
+    check!(
+        sizes2[last].expect_eq(&weights[2])?,
+        "bilinear(): input2 size does not match weight size: got {} but expected {}",
+        sizes2[last],
+        weights[2]
+    );
+    if let Some(bias) = bias {
+        let given = bias.sym_sizes();
+        check!(
+            given.len() == 1 && given[0].expect_eq(&weights[0])?,
+            "bilinear(): bias size does not match weight size: got {given:?} but expected [{}]",
+            weights[0]
+        );
+    }
+    let rows = sym_multiply_integers(&sizes[..last])?;
+    let left = at::reshape(input1, &[rows.clone(), weights[1].clone()])?;
+    let right = at::reshape(input2, &[rows.clone(), weights[2].clone(), SymInt::ONE])?;
+    // One product for all outputs, and then one for each row.
+    let matrices = at::reshape(
+        &at::transpose_int(weight, 0, 1)?,
+        &[weights[1].clone(), weights[0].sym_mul(&weights[2])?],
+    )?;
+    let half = at::reshape(&at::mm(&left, &matrices)?, &[rows, weights[0].clone(), weights[2].clone()])?;
+    sizes[last] = weights[0].clone();
+    let product = at::reshape(&at::bmm(&half, &right)?, &sizes)?;
+    match bias {
+        Some(bias) => at::add_tensor(&product, bias, &ONE),
+        None => Ok(product),
+    }
 }

@@ -55,6 +55,9 @@ pub mod handles {
     /// `aten::linear.out`
     pub static LINEAR_OUT: TypedOp<(Tensor, Tensor, Option<Tensor>, Tensor), Tensor> =
         TypedOp::new("aten::linear", "out");
+    /// `aten::bilinear`
+    pub static BILINEAR: TypedOp<(Tensor, Tensor, Tensor, Option<Tensor>), Tensor> =
+        TypedOp::new("aten::bilinear", "");
     /// `aten::ger`
     pub static GER: TypedOp<(Tensor, Tensor), Tensor> = TypedOp::new("aten::ger", "");
     /// `aten::ger.out`
@@ -389,6 +392,17 @@ pub mod calls {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::LINEAR_OUT.call((input, weight, bias, out))
+    }
+
+    /// `aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor`
+    #[inline]
+    pub fn bilinear(
+        input1: &Tensor,
+        input2: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::BILINEAR.call((input1, input2, weight, bias))
     }
 
     /// `aten::ger(Tensor self, Tensor vec2) -> Tensor`
@@ -1062,6 +1076,18 @@ pub mod redispatch {
         out: &Tensor,
     ) -> Result<Tensor> {
         handles::LINEAR_OUT.redispatch(keyset, (input, weight, bias, out))
+    }
+
+    /// `aten::bilinear`
+    #[inline]
+    pub fn bilinear(
+        keyset: DispatchKeySet,
+        input1: &Tensor,
+        input2: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+    ) -> Result<Tensor> {
+        handles::BILINEAR.redispatch(keyset, (input1, input2, weight, bias))
     }
 
     /// `aten::ger`

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 
 use c10::{Scalar, SymInt};
 use num_complex::Complex64;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyComplex;
@@ -172,16 +172,22 @@ fn int_to_scalar(object: &Bound<'_, PyAny>) -> Res<Scalar> {
         let value = ffi::PyLong_AsLongLongAndOverflow(number, &mut overflow);
         match overflow {
             0 => Ok(Scalar::Int(value)),
-            1.. => {
-                let big = ffi::PyLong_AsUnsignedLongLong(number);
-                if big == u64::MAX && !ffi::PyErr_Occurred().is_null() {
-                    ffi::PyErr_Clear();
-                    return Err(unpack_overflow());
-                }
-                Ok(Scalar::UInt(big))
-            }
-            _ => Err(unpack_overflow()),
+            0.. => to_u64(object).map(Scalar::UInt),
+            _ => Err(PyOverflowError::new_err("can't convert negative int to unsigned").into()),
         }
+    }
+}
+
+/// The value of an integer that is not negative.
+pub(crate) fn to_u64(object: &Bound<'_, PyAny>) -> Res<u64> {
+    // SAFETY: a live object.
+    unsafe {
+        let number = owned(object.py(), ffi::PyNumber_Index(object.as_ptr()))?;
+        let value = ffi::PyLong_AsUnsignedLongLong(number.as_ptr());
+        if value == u64::MAX && !ffi::PyErr_Occurred().is_null() {
+            return Err(Raised::already_set());
+        }
+        Ok(value)
     }
 }
 

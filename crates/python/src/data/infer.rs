@@ -34,6 +34,9 @@ pub(super) fn sizes(data: &Bound<'_, PyAny>) -> Res<DimVector> {
     let mut current = data.clone();
     while is_sequence(&current) {
         if is_text(&current) {
+            if !sizes.is_empty() && current.is_instance_of::<PyString>() {
+                return Err(PyValueError::new_err("too many dimensions 'str'").into());
+            }
             return Err(invalid_data(&current)?);
         }
         let len = current.len()?;

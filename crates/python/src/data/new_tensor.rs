@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::infer::{self, is_sequence, Items};
 use super::numpy;
-use crate::convert::scalar;
+use crate::convert::scalar::{self, NumberKind};
 use crate::raw::Res;
 use crate::tensor::{self, to, Target};
 
@@ -124,10 +124,25 @@ fn element<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
 }
 
 fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
-    if T::KIND == ElementKind::Bool {
-        return Ok(T::from_i64(item.is_truthy()?.into()));
+    let kind = scalar::number_kind(item);
+    match (T::KIND, kind) {
+        (ElementKind::Bool, Some(_)) => return Ok(T::from_i64(item.is_truthy()?.into())),
+        (ElementKind::Unsigned, _) if T::SCALAR_TYPE == ScalarType::UInt64 && tensor::get(item).is_none() => {
+            return match kind {
+                Some(NumberKind::Int | NumberKind::Bool) => Ok(T::cast_from(scalar::to_u64(item)?)),
+                _ => Err(PyTypeError::new_err("an integer is required").into()),
+            };
+        }
+        (ElementKind::Signed | ElementKind::Unsigned, Some(NumberKind::Int)) => {
+            return Ok(Scalar::Int(scalar::to_i64(item)?).to::<T>()?);
+        }
+        // Of any size: what is beyond the dtype becomes infinite, as a float does.
+        (ElementKind::Floating | ElementKind::Complex, Some(NumberKind::Int | NumberKind::Float)) => {
+            return Ok(T::from_f64(scalar::to_f64(item)?));
+        }
+        _ => {}
     }
-    let value = match scalar::number_kind(item) {
+    let value = match kind {
         Some(_) => scalar::to_scalar(item)?,
         None => match tensor::get(item) {
             Some(tensor) if tensor.numel()? == 1 => tensor::item_below_modes(tensor)?,
@@ -141,7 +156,11 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
     if matches!(value, Scalar::Complex(_)) && T::KIND != ElementKind::Complex {
         return Err(PyTypeError::new_err("must be real number, not complex").into());
     }
-    Ok(value.to::<T>()?)
+    match T::KIND {
+        ElementKind::Floating => Ok(T::from_f64(value.to_f64()?)),
+        ElementKind::Complex => Ok(T::from_complex(value.to_complex()?)),
+        _ => Ok(value.to::<T>()?),
+    }
 }
 
 #[cold]

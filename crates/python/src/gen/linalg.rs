@@ -146,6 +146,20 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "bilinear",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::bilinear"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "bmm",
         namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
         overloads: &[Overload {

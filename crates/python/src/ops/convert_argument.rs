@@ -84,7 +84,11 @@ fn wrapped_number(object: &Bound<'_, PyAny>, kind: NumberKind) -> Res<Tensor> {
     unsafe {
         match kind {
             NumberKind::Float => fill(&tensor, scalar::to_f64(object)?),
-            NumberKind::Int => fill(&tensor, scalar::to_i64(object)?),
+            NumberKind::Int => match scalar::to_scalar(object)? {
+                // Above an int64: what dtypes it meets may still hold it.
+                big @ c10::Scalar::UInt(_) => return Ok(::ops::wrapped_scalar_tensor(&big)?),
+                number => fill(&tensor, number.to_i64()?),
+            },
             NumberKind::Bool => fill(&tensor, object.is_truthy()?),
             NumberKind::Complex => fill(&tensor, scalar::to_complex(object)?),
         }

@@ -208,6 +208,8 @@ impl<'a, 'py> Call<'a, 'py> {
                     let borrowed = unsafe { at(self.py, object) };
                     if borrowed.is_none() && param.allow_none {
                         // Stays None.
+                    } else if borrowed.is_none() && param.default_for_none {
+                        value.clone_from(param.default.as_ref().unwrap_or(&IValue::None));
                     } else if convert(param, i, &borrowed, &mut self.context, &mut value)? {
                         // Converted.
                     } else if signature.varargs_ints && position == 0 && !is_keyword && is_int_item(&borrowed)

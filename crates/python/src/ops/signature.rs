@@ -139,6 +139,8 @@ pub(super) struct Param {
     pub(super) text: &'static str,
     pub(super) kind: Kind,
     pub(super) allow_none: bool,
+    /// Whether `None` stands for the default, as it does for the dimensions of `amax`: none of them means all.
+    pub(super) default_for_none: bool,
     /// What it is when not given; `None` if it must be.
     pub(super) default: Option<IValue>,
     /// The default as messages show it.
@@ -296,6 +298,7 @@ impl Param {
             text,
             kind: Kind::of(&argument.ty, numbers),
             allow_none: argument.ty.is_optional(),
+            default_for_none: matches!(&default, Some(IValue::IntList(items)) if items.is_empty()),
             default_text: argument.default.as_ref().map(default_text),
             default,
             keyword_only: argument.kwarg_only,
@@ -311,6 +314,7 @@ impl Param {
             text: "",
             kind: Kind::of(ty, true),
             allow_none: ty.is_optional(),
+            default_for_none: false,
             default: None,
             default_text: None,
             keyword_only: false,
@@ -325,6 +329,7 @@ impl Param {
             text: "out",
             kind: if outs == 1 { Kind::Tensor { numbers: false } } else { Kind::TensorList },
             allow_none: optional,
+            default_for_none: false,
             default: optional.then_some(IValue::None),
             default_text: optional.then(|| "None".to_owned()),
             keyword_only: true,
@@ -339,6 +344,7 @@ impl Param {
             text: "requires_grad",
             kind: Kind::Bool,
             allow_none: false,
+            default_for_none: false,
             default: Some(IValue::Bool(false)),
             default_text: Some("False".to_owned()),
             keyword_only: true,

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Tensor = torch.Tensor
 
 
+_CALL_TABLES = frozenset(("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks"))
+
+
 def _forward_unimplemented(self: Any, *input: Any) -> None:
     """Compute the module's output; every subclass defines its own.
 
@@ -56,7 +59,8 @@ class HookedCalls:
     forward: Callable[..., Any] = _forward_unimplemented
 
     def _call_impl(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooked:
+        # A table may also have been put into the instance's dictionary as it is.
+        if self._hooked or not _CALL_TABLES.isdisjoint(self.__dict__):
             return self._call_with_hooks(args, kwargs)
         return self.forward(*args, **kwargs)
 
@@ -163,7 +167,8 @@ class HookedCalls:
         if _global_backward_hooks:
             (full if _global_hooks._global_is_full_backward_hook else old).extend(_global_backward_hooks.values())
         if self._backward_hooks:
-            (full if self._is_full_backward_hook else old).extend(self._backward_hooks.values())
+            if self._is_full_backward_hook is not None:
+                (full if self._is_full_backward_hook else old).extend(self._backward_hooks.values())
         return full, old
 
     def _get_backward_pre_hooks(self) -> list[Any]:

@@ -37,6 +37,7 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::matmul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::linear.out(Tensor input, Tensor weight, Tensor? bias=None, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::ger(Tensor self, Tensor vec2) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::ger.out(Tensor self, Tensor vec2, *, Tensor(a!) out) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
 ("aten::vdot(Tensor self, Tensor other) -> Tensor", &["pt2_compliant_tag"]),
@@ -419,6 +420,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         composite::linalg::outer(self_, vec2)
     })?;
     registrar.implement("outer.out", &handles::OUTER_OUT, EXPLICIT, |_, (self_, vec2, out)| {
+        operands::overlaps(&[out], "outer", operands::Overlap::Refuse, &[("self", &self_), ("vec2", &vec2)])?;
         structured::write_out("outer", out, &composite::linalg::outer(self_, vec2)?)
     })?;
     registrar.implement_transparent("matmul", &handles::MATMUL, IMPLICIT, |_, (self_, other)| {
@@ -433,6 +435,12 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
     registrar.implement("linear.out", &handles::LINEAR_OUT, EXPLICIT, |_, (input, weight, bias, out)| {
         structured::write_exact("linear", out, &composite::linalg::linear(input, weight, bias)?)
     })?;
+    registrar.implement_transparent(
+        "bilinear",
+        &handles::BILINEAR,
+        IMPLICIT,
+        |_, (input1, input2, weight, bias)| composite::linalg::bilinear(input1, input2, weight, bias),
+    )?;
     registrar.implement_transparent("ger", &handles::GER, IMPLICIT, |_, (self_, vec2)| {
         composite::linalg::ger(self_, vec2)
     })?;
