@@ -1,15 +1,40 @@
-"""Tools around parameters and gradients."""
+"""Tools around parameters, gradients and modules. Each file is imported when one of its names is touched."""
 
-from ptr.nn.utils import stateless
-from ptr.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
-from ptr.nn.utils.convert_parameters import parameters_to_vector, vector_to_parameters
+from __future__ import annotations
 
-__all__ = [
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-    "parameters_to_vector",
-    "stateless",
-    "vector_to_parameters",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ptr.nn.utils import fusion, init, memory_format, stateless
+    from ptr.nn.utils.clip_grad import *  # noqa: F403
+    from ptr.nn.utils.convert_parameters import *  # noqa: F403
+    from ptr.nn.utils.fusion import *  # noqa: F403
+    from ptr.nn.utils.init import *  # noqa: F403
+    from ptr.nn.utils.memory_format import *  # noqa: F403
+
+# The functions of each file that are here, too.
+_FILES = {
+    "clip_grad": "clip_grad_norm clip_grad_norm_ clip_grad_value_ clip_grads_with_norm_ get_total_norm",
+    "convert_parameters": "parameters_to_vector vector_to_parameters",
+    "fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights",
+    "init": "skip_init",
+    "memory_format": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+    "stateless": "",
+}
+_FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
+
+__all__ = ["stateless", *_FILE_OF]
+
+
+def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _FILES:
+        return import_module(f"{__name__}.{name}")
+    if name not in _FILE_OF:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    found = globals()[name] = getattr(import_module(f"{__name__}.{_FILE_OF[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FILES, *_FILE_OF})
