@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ptr.nn.utils import fusion, init, memory_format, stateless
+    from ptr.nn.utils import fusion, init, memory_format, parametrizations, parametrize, stateless
     from ptr.nn.utils.clip_grad import *  # noqa: F403
     from ptr.nn.utils.convert_parameters import *  # noqa: F403
     from ptr.nn.utils.fusion import *  # noqa: F403
@@ -18,11 +18,13 @@ _FILES = {
     "fusion": "fuse_conv_bn_eval fuse_conv_bn_weights fuse_linear_bn_eval fuse_linear_bn_weights",
     "init": "skip_init",
     "memory_format": "convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format",
+    "parametrizations": "",
+    "parametrize": "",
     "stateless": "",
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 
-__all__ = ["stateless", *_FILE_OF]
+__all__ = ["parametrizations", "parametrize", "stateless", *_FILE_OF]
 
 
 def __getattr__(name: str) -> object:
