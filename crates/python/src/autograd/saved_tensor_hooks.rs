@@ -9,6 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::convert::errors;
+use crate::raw::objects::{NewError, Text};
 use crate::raw::{call_python, Res};
 use crate::tensor;
 
@@ -64,7 +65,7 @@ fn check_callable(hook: &Bound<'_, PyAny>, name: &str) -> Res<()> {
         return Ok(());
     }
     let found = hook.get_type().name()?;
-    Err(PyTypeError::new_err(format!("saved_tensors_hooks: {name} must be callable, got {found}")).into())
+    Err(PyTypeError::error(format!("saved_tensors_hooks: {name} must be callable, got {found}")).into())
 }
 
 /// Puts a pair of hooks on top of this thread's stack.
@@ -104,8 +105,8 @@ fn _saved_tensors_hooks_is_enabled() -> bool {
 
 /// The message that pushing fails with, or `None`.
 #[pyfunction]
-fn _saved_tensors_hooks_get_disabled_error_message() -> Option<String> {
-    core::disabled_message()
+fn _saved_tensors_hooks_get_disabled_error_message() -> Option<Text<String>> {
+    core::disabled_message().map(Text)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,10 +5,10 @@ use dispatch::{Dispatcher, KernelFunction, Library, LibraryKind, OperatorHandle,
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::{arguments, keys, torch_dispatch};
 use crate::convert::errors;
+use crate::raw::objects::{self, NewError, Text};
 use crate::raw::{call_python, Res};
 
 /// A library, which takes its registrations back when it is reset or dies.
@@ -21,7 +21,7 @@ impl PyLibrary {
     fn with<R>(&self, body: impl FnOnce(&mut Library) -> c10::Result<R>) -> Res<R> {
         match &mut *self.library.lock() {
             Some(library) => Ok(body(library)?),
-            None => Err(PyRuntimeError::new_err("this library has been destroyed").into()),
+            None => Err(PyRuntimeError::error("this library has been destroyed").into()),
         }
     }
 }
@@ -55,15 +55,15 @@ impl PyLibrary {
 
     /// Defines an operator and returns its name with overload, without namespace.
     #[pyo3(signature = (schema, tags = Vec::new()))]
-    fn define(&self, schema: &str, tags: Vec<String>) -> Res<String> {
+    fn define(&self, schema: &str, tags: Vec<String>) -> Res<Text<String>> {
         let tags: Vec<&'static str> = tags.into_iter().map(static_tag).collect();
         let op = self.with(|library| library.def(schema, &tags))?;
         c10::check_memory()?;
         let name = op.name();
-        Ok(match name.overload.as_str() {
+        Ok(Text(match name.overload.as_str() {
             "" => name.base_name().to_owned(),
             overload => format!("{}.{overload}", name.base_name()),
-        })
+        }))
     }
 
     /// Registers a kernel: a Python function, or `None` for "go on with the next key".
@@ -108,7 +108,7 @@ fn check_callable(function: &Bound<'_, PyAny>) -> Res<()> {
         return Ok(());
     }
     let found = function.get_type().name()?;
-    Err(PyTypeError::new_err(format!("Input function is required to be a callable but found type {found}"))
+    Err(PyTypeError::error(format!("Input function is required to be a callable but found type {found}"))
         .into())
 }
 
@@ -157,7 +157,7 @@ fn call(
         all.push(torch_dispatch::overload(py, op)?);
     }
     all.extend(args.iter());
-    let result = function.call(PyTuple::new(py, all)?, Some(&kwargs))?;
+    let result = function.call(objects::tuple(py, all)?, Some(&kwargs))?;
     arguments::push_result(op, &result, stack)
 }
 

@@ -16,6 +16,7 @@ use super::signature::{Kind, Param};
 use super::torch_function;
 use crate::convert::scalar::{self, NumberKind};
 use crate::convert::{device, dtype, generator, ivalue, layout};
+use crate::raw::objects::{self, NewError};
 use crate::raw::{borrow, Res};
 use crate::tensor;
 
@@ -191,7 +192,7 @@ fn float(object: &Bound<'_, PyAny>) -> Res<Option<f64>> {
 fn boolean(object: &Bound<'_, PyAny>) -> Res<Option<bool>> {
     // SAFETY: a live object.
     if unsafe { ffi::PyBool_Check(object.as_ptr()) } != 0 {
-        return Ok(Some(object.is(pyo3::types::PyBool::new(object.py(), true))));
+        return Ok(Some(object.is(objects::boolean(object.py(), true))));
     }
     if scalar::number_kind(object) == Some(NumberKind::Bool) {
         return Ok(Some(object.is_truthy()?));
@@ -277,7 +278,7 @@ pub(super) fn unpack_ints(
                     i + 1,
                     item.get_type().name()?
                 );
-                return Err(PyTypeError::new_err(text).into());
+                return Err(PyTypeError::error(text).into());
             }
         }
     }
@@ -295,7 +296,7 @@ fn ints_to_value(values: impl Iterator<Item = i64>, symbolic: bool) -> IValue {
 #[cold]
 fn not_a_tensor(item: &Bound<'_, PyAny>, index: usize, number: usize) -> crate::raw::Raised {
     match item.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!(
+        Ok(name) => PyTypeError::error(format!(
             "expected Tensor as element {index} in argument {number}, but got {name}"
         ))
         .into(),

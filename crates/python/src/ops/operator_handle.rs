@@ -1,5 +1,7 @@
 //! Operators by their full name: what `ptr.ops.aten.add.Tensor` is made of.
 
+#![expect(clippy::disallowed_methods, reason = "what `#[pyclass(eq)]` writes: a bool, which exists already")]
+
 use c10::{DispatchKey, DispatchKeySet};
 use dispatch::schema::{Argument, FunctionSchema};
 use dispatch::{Dispatcher, IValue, OperatorHandle, Stack};
@@ -10,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::convert_argument::convert_alone;
 use super::{call, signature};
 use crate::convert::{ivalue, warnings};
+use crate::raw::objects::{NewError, Text, Texts};
 use crate::raw::Res;
 use crate::tensor;
 
@@ -23,8 +26,8 @@ pub(crate) struct PyOperatorHandle {
 #[pymethods]
 impl PyOperatorHandle {
     /// The name with namespace and overload.
-    fn name(&self) -> String {
-        self.op.name().to_string()
+    fn name(&self) -> Text<String> {
+        Text(self.op.name().to_string())
     }
 
     /// The schema.
@@ -35,8 +38,8 @@ impl PyOperatorHandle {
 
     /// The tags of the definition.
     #[getter]
-    fn tags(&self) -> Vec<&'static str> {
-        self.op.tags().to_vec()
+    fn tags(&self) -> Texts<&'static str> {
+        Texts(self.op.tags().to_vec())
     }
 
     /// Whether a kernel is registered for exactly this key.
@@ -73,8 +76,8 @@ impl PyOperatorHandle {
         })
     }
 
-    fn __repr__(&self) -> String {
-        format!("<OperatorHandle {}>", self.op.name())
+    fn __repr__(&self) -> Text<String> {
+        Text(format!("<OperatorHandle {}>", self.op.name()))
     }
 }
 
@@ -106,7 +109,7 @@ pub(crate) fn call_boxed<'py>(
                         "{}() is missing value for argument '{}'. Declaration: {schema}",
                         schema.name, argument.name
                     );
-                    return Err(PyRuntimeError::new_err(text).into());
+                    return Err(PyRuntimeError::error(text).into());
                 }
             },
         });
@@ -117,7 +120,7 @@ pub(crate) fn call_boxed<'py>(
             "{}() got unknown or too many arguments ({given} given). Declaration: {schema}",
             schema.name
         );
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     crate::raw::catch_panic(|| run(&mut stack))?;
     warnings::emit_pending()?;
@@ -151,7 +154,7 @@ fn argument_value(
                 "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {i}\nDeclaration: {schema}",
                 schema.name, argument.ty, argument.name
             );
-            Err(PyRuntimeError::new_err(text).into())
+            Err(PyRuntimeError::error(text).into())
         }
     }
 }
@@ -166,12 +169,12 @@ pub(crate) struct PyFunctionSchema {
 #[pymethods]
 impl PyFunctionSchema {
     #[getter]
-    fn name(&self) -> String {
-        self.schema.name.name.to_string()
+    fn name(&self) -> Text<String> {
+        Text(self.schema.name.name.to_string())
     }
     #[getter]
-    fn overload_name(&self) -> String {
-        self.schema.name.overload.to_string()
+    fn overload_name(&self) -> Text<String> {
+        Text(self.schema.name.overload.to_string())
     }
     #[getter]
     fn is_mutable(&self) -> bool {
@@ -185,11 +188,11 @@ impl PyFunctionSchema {
     fn returns(&self) -> Vec<PyArgument> {
         self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect()
     }
-    fn __str__(&self) -> String {
-        self.schema.to_string()
+    fn __str__(&self) -> Text<String> {
+        Text(self.schema.to_string())
     }
-    fn __repr__(&self) -> String {
-        self.schema.to_string()
+    fn __repr__(&self) -> Text<String> {
+        Text(self.schema.to_string())
     }
     fn __hash__(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
@@ -208,12 +211,12 @@ pub(crate) struct PyArgument {
 #[pymethods]
 impl PyArgument {
     #[getter]
-    fn name(&self) -> &str {
-        &self.argument.name
+    fn name(&self) -> Text<&str> {
+        Text(&self.argument.name)
     }
     #[getter]
-    fn r#type(&self) -> String {
-        self.argument.ty.to_string()
+    fn r#type(&self) -> Text<String> {
+        Text(self.argument.ty.to_string())
     }
     #[getter]
     fn kwarg_only(&self) -> bool {
@@ -243,8 +246,8 @@ impl PyArgument {
             None => Ok(py.None().into_bound(py)),
         }
     }
-    fn __repr__(&self) -> String {
-        self.argument.to_string()
+    fn __repr__(&self) -> Text<String> {
+        Text(self.argument.to_string())
     }
 }
 
@@ -257,20 +260,20 @@ fn _get_operation_overload(name: &str, overload: &str) -> Option<PyOperatorHandl
 
 /// The overload names of an operator.
 #[pyfunction]
-fn _jit_get_operation_overloads(name: &str) -> Vec<String> {
+fn _jit_get_operation_overloads(name: &str) -> Texts<String> {
     let mut overloads: Vec<String> = dispatch::list_operators()
         .into_iter()
         .filter(|op| *op.name().name == *name)
         .map(|op| op.name().overload.to_string())
         .collect();
     overloads.sort();
-    overloads
+    Texts(overloads)
 }
 
 /// The full names of all operators.
 #[pyfunction]
-fn _dispatch_get_all_op_names() -> Vec<String> {
-    dispatch::list_operators().into_iter().map(|op| op.name().to_string()).collect()
+fn _dispatch_get_all_op_names() -> Texts<String> {
+    Texts(dispatch::list_operators().into_iter().map(|op| op.name().to_string()).collect())
 }
 
 /// Calls an operator: `_call_boxed(handle, args, kwargs)`.
@@ -289,7 +292,7 @@ fn _call_boxed<'py>(
 fn _parse_schema(text: &str) -> PyResult<PyFunctionSchema> {
     match FunctionSchema::parse(text) {
         Ok(schema) => Ok(PyFunctionSchema { schema }),
-        Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+        Err(error) => Err(PyRuntimeError::error(error.to_string())),
     }
 }
 

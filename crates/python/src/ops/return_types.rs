@@ -7,10 +7,11 @@ use dispatch::Stack;
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::convert::ivalue;
 use crate::gen::{bindings, Binding};
+use crate::raw::objects::{self, intern};
 use crate::raw::{borrow, guard, owned, token, Raised, Res};
 
 /// The types made so far, by name. Addresses of types that live for ever.
@@ -40,7 +41,7 @@ fn type_of(py: Python<'_>, binding: &'static Binding) -> Res<*mut ffi::PyTypeObj
     let type_ = *TYPES.lock().get_or_insert_with(HashMap::new).entry(binding.name).or_insert(type_ as usize);
     let type_ = type_ as *mut ffi::PyTypeObject;
     // SAFETY: a live type.
-    unsafe { borrow(py, type_.cast()) }.setattr("__module__", "ptr.return_types")?;
+    unsafe { borrow(py, type_.cast()) }.setattr(intern!(py, "__module__")?, "ptr.return_types")?;
     Ok(type_)
 }
 
@@ -77,14 +78,14 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
         let object = unsafe { borrow(token(), object) };
         let type_ = object.get_type();
         let name = type_.name()?.to_string();
-        let fields = type_.getattr("__match_args__")?;
+        let fields = type_.getattr(intern!(type_.py(), "__match_args__")?)?;
         let items: Vec<String> = object
             .cast::<PyTuple>()?
             .iter()
             .zip(fields.cast::<PyTuple>()?.iter())
             .map(|(value, field)| Ok::<_, Raised>(format!("{field}={}", value.repr()?)))
             .collect::<Res<_>>()?;
-        Ok(PyString::new(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n")))
+        Ok(objects::string(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n")))?
             .into_ptr())
     })
 }

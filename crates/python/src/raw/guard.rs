@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::convert::errors;
+use crate::raw::objects::{self, NewError};
 
 /// Says that the exception which tells what went wrong is set in the interpreter, as CPython's own functions do with null.
 ///
@@ -89,15 +90,20 @@ pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Res<T>) -> Res<T> {
     })
 }
 
+/// What PyO3 panics with when CPython has not made an object: the sign of exhausted memory in its own conversions (Note
+/// [Objects when memory is exhausted]). It has told `sys.unraisablehook` of the exception by then.
+const NO_OBJECT: &str = "PyObject pointer is null";
+
 #[cold]
 fn raise_panic(payload: Box<dyn Any + Send>) {
     let text = payload
         .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or_default();
-    Python::attach(|py| {
-        PyRuntimeError::new_err(format!("{text}. This is a bug in ptr, please report it.")).restore(py);
+    Python::attach(|py| match text {
+        NO_OBJECT => objects::no_memory(py).restore(py),
+        _ => PyRuntimeError::error(format!("{text}. This is a bug in ptr, please report it.")).restore(py),
     });
 }
 

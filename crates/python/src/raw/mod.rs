@@ -7,6 +7,7 @@ pub(crate) mod arguments;
 pub(crate) mod callable;
 mod guard;
 mod intern;
+pub(crate) mod objects;
 pub(crate) mod singleton;
 mod type_builder;
 
@@ -16,7 +17,6 @@ pub(crate) use type_builder::{getset, method_fast, method_kw, method_noargs, met
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use pyo3::types::PyString;
 
 /// The interpreter token, for code that CPython has called.
@@ -72,21 +72,4 @@ pub(crate) unsafe fn owned<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> 
     }
     // SAFETY: a new reference, as the caller says.
     Ok(unsafe { Bound::from_owned_ptr(py, object) })
-}
-
-/// A `bytes` object; unlike PyO3's constructor it does not panic when there is no memory for it.
-pub(crate) fn bytes_object<'py>(py: Python<'py>, bytes: &[u8]) -> Res<Bound<'py, PyBytes>> {
-    // SAFETY: a slice's address and length; the result is a new `bytes`, or null with an exception.
-    let object = unsafe {
-        owned(py, ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t))?
-    };
-    Ok(object.cast_into::<PyBytes>().map_err(PyErr::from)?)
-}
-
-/// A string; unlike PyO3's constructor it does not panic when there is no memory for it.
-pub(crate) fn string_object<'py>(py: Python<'py>, text: &str) -> Res<Bound<'py, PyAny>> {
-    // SAFETY: a string's address and length; the result is a new string, or null with an exception.
-    unsafe {
-        owned(py, ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t))
-    }
 }

@@ -11,7 +11,8 @@ use serialize::{
 
 use super::error::to_python;
 use super::unpickle::{self, Callbacks};
-use crate::raw::{bytes_object, Res};
+use crate::raw::objects::{self, Number, Text, Texts};
+use crate::raw::Res;
 
 /// An opened checkpoint.
 #[pyclass(name = "_ArchiveReader", module = "ptr._C", frozen, skip_from_py_object)]
@@ -41,36 +42,36 @@ impl ArchiveReader {
 
     /// `"zip"` or `"legacy"`.
     #[getter]
-    fn kind(&self) -> &'static str {
-        match self.archive.kind() {
+    fn kind(&self) -> Text<&'static str> {
+        Text(match self.archive.kind() {
             FileKind::Legacy => "legacy",
             _ => "zip",
-        }
+        })
     }
 
     /// How many bytes of the file a legacy stream takes; `None` for an archive.
     #[getter]
-    fn stream_len(&self) -> Option<usize> {
-        self.archive.stream_len()
+    fn stream_len(&self) -> Option<Number<usize>> {
+        self.archive.stream_len().map(Number)
     }
 
     /// `"little"` or `"big"`.
     #[getter]
-    fn byteorder(&self) -> &'static str {
-        match self.archive.byte_order() {
+    fn byteorder(&self) -> Text<&'static str> {
+        Text(match self.archive.byte_order() {
             ByteOrder::Little => "little",
             ByteOrder::Big => "big",
-        }
+        })
     }
 
     /// The pickle as it is in the file.
     fn pickle_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_object(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?)?)
+        objects::bytes(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?)
     }
 
     /// Names of all records.
-    fn record_names(&self) -> Vec<&str> {
-        self.archive.record_names().collect()
+    fn record_names(&self) -> Texts<&str> {
+        Texts(self.archive.record_names().collect())
     }
 
     /// Whether there is a record of this name.
@@ -80,11 +81,11 @@ impl ArchiveReader {
 
     /// The content of a record.
     fn record<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_object(py, &self.archive.record(name).map_err(|e| to_python(&e))?)?)
+        objects::bytes(py, &self.archive.record(name).map_err(|e| to_python(&e))?)
     }
 
     /// Names of the globals that the pickle mentions and a weights-only load refuses.
-    fn unsafe_globals(&self) -> PyResult<Vec<String>> {
+    fn unsafe_globals(&self) -> PyResult<Texts<String>> {
         let pickle = self.archive.load_with(&GlobalPolicy::any()).map_err(|e| to_python(&e))?;
         let mut names = Vec::new();
         for id in pickle.ids() {
@@ -95,7 +96,7 @@ impl ArchiveReader {
                 }
             }
         }
-        Ok(names)
+        Ok(Texts(names))
     }
 
     /// Reads the pickle, which may name only what weights consist of and the names in `safe_globals`.
@@ -162,7 +163,7 @@ fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
 #[pyfunction]
 fn _normalize_pickle<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let pickle = Unpickler::new().policy(GlobalPolicy::any()).load(data).map_err(|e| to_python(&e))?;
-    Ok(bytes_object(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?)?)
+    objects::bytes(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
