@@ -72,6 +72,16 @@ pub mod handles {
     /// `aten::_pad_packed_sequence`
     pub static _PAD_PACKED_SEQUENCE: TypedOp<(Tensor, Tensor, bool, Scalar, i64), (Tensor, Tensor)> =
         TypedOp::new("aten::_pad_packed_sequence", "");
+    /// `aten::_rnn_layer`
+    pub static _RNN_LAYER: TypedOp<
+        (Tensor, Tensor, Option<Tensor>, Tensor, Option<Tensor>, i64, bool),
+        (Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_rnn_layer", "");
+    /// `aten::_rnn_layer_backward`
+    pub static _RNN_LAYER_BACKWARD: TypedOp<
+        (Option<Tensor>, Option<Tensor>, Tensor, Option<Tensor>, Tensor, Tensor, Tensor, Tensor, i64, bool),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_rnn_layer_backward", "");
 }
 
 /// Typed calls.
@@ -361,6 +371,48 @@ pub mod calls {
     ) -> Result<(Tensor, Tensor)> {
         handles::_PAD_PACKED_SEQUENCE.call((data, batch_sizes, batch_first, padding_value, total_length))
     }
+
+    /// `aten::_rnn_layer(Tensor gates, Tensor hx, Tensor? cx, Tensor w_hh, Tensor? b_hh, int mode, bool reverse) -> (Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _rnn_layer(
+        gates: &Tensor,
+        hx: &Tensor,
+        cx: Option<&Tensor>,
+        w_hh: &Tensor,
+        b_hh: Option<&Tensor>,
+        mode: i64,
+        reverse: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_RNN_LAYER.call((gates, hx, cx, w_hh, b_hh, mode, reverse))
+    }
+
+    /// `aten::_rnn_layer_backward(Tensor? grad_output, Tensor? grad_cells, Tensor hx, Tensor? cx, Tensor w_hh, Tensor output, Tensor cells, Tensor kept, int mode, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _rnn_layer_backward(
+        grad_output: Option<&Tensor>,
+        grad_cells: Option<&Tensor>,
+        hx: &Tensor,
+        cx: Option<&Tensor>,
+        w_hh: &Tensor,
+        output: &Tensor,
+        cells: &Tensor,
+        kept: &Tensor,
+        mode: i64,
+        reverse: bool,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_RNN_LAYER_BACKWARD.call((
+            grad_output,
+            grad_cells,
+            hx,
+            cx,
+            w_hh,
+            output,
+            cells,
+            kept,
+            mode,
+            reverse,
+        ))
+    }
 }
 
 /// The same calls for a kernel that passes a call on: dispatch goes by the given keys.
@@ -608,5 +660,39 @@ pub mod redispatch {
     ) -> Result<(Tensor, Tensor)> {
         handles::_PAD_PACKED_SEQUENCE
             .redispatch(keyset, (data, batch_sizes, batch_first, padding_value, total_length))
+    }
+
+    /// `aten::_rnn_layer`
+    #[inline]
+    pub fn _rnn_layer(
+        keyset: DispatchKeySet,
+        gates: &Tensor,
+        hx: &Tensor,
+        cx: Option<&Tensor>,
+        w_hh: &Tensor,
+        b_hh: Option<&Tensor>,
+        mode: i64,
+        reverse: bool,
+    ) -> Result<(Tensor, Tensor, Tensor)> {
+        handles::_RNN_LAYER.redispatch(keyset, (gates, hx, cx, w_hh, b_hh, mode, reverse))
+    }
+
+    /// `aten::_rnn_layer_backward`
+    #[inline]
+    pub fn _rnn_layer_backward(
+        keyset: DispatchKeySet,
+        grad_output: Option<&Tensor>,
+        grad_cells: Option<&Tensor>,
+        hx: &Tensor,
+        cx: Option<&Tensor>,
+        w_hh: &Tensor,
+        output: &Tensor,
+        cells: &Tensor,
+        kept: &Tensor,
+        mode: i64,
+        reverse: bool,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_RNN_LAYER_BACKWARD
+            .redispatch(keyset, (grad_output, grad_cells, hx, cx, w_hh, output, cells, kept, mode, reverse))
     }
 }

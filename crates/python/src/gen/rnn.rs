@@ -34,6 +34,34 @@ pub(super) static BINDINGS: &[Binding] = &[
         is_manual: false,
     },
     Binding {
+        name: "_rnn_layer",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::_rnn_layer"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "_rnn_layer_backward",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::_rnn_layer_backward"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "gru",
         namespaces: Namespaces::FUNCTION,
         overloads: &[

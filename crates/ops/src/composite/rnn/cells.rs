@@ -20,6 +20,27 @@ pub(super) enum Mode {
 }
 
 impl Mode {
+    /// What `_rnn_layer` calls it: cuDNN's number.
+    pub(super) fn number(self) -> i64 {
+        match self {
+            Mode::Relu => 0,
+            Mode::Tanh => 1,
+            Mode::Lstm => 2,
+            Mode::Gru => 3,
+        }
+    }
+
+    /// The inverse of [`number`](Self::number).
+    pub(super) fn of_number(number: i64) -> Result<Mode> {
+        Ok(match number {
+            0 => Mode::Relu,
+            1 => Mode::Tanh,
+            2 => Mode::Lstm,
+            3 => Mode::Gru,
+            _ => bail!(Runtime, "_rnn_layer: expected a mode of 0 to 3, got {number}"),
+        })
+    }
+
     /// The gates: how many times the hidden size the maps have rows.
     pub(super) fn gates(self) -> i64 {
         match self {

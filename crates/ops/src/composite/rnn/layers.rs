@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use c10::{check, Result, SizeInt, SymInt, Tensor};
+use c10::{bail, check, Result, ScalarType, SizeInt, SymInt, Tensor};
 
 use super::cells::{step, Mode, State, Weights};
 use super::packed::lengths_of;
@@ -110,6 +110,38 @@ fn input_gates(mode: Mode, input: &Tensor, weights: &Weights<'_>) -> Result<Tens
     at::linear(input, weights.ih, weights.bias_ih)
 }
 
+/// The states at every time, in the order of time.
+fn states_of(
+    mode: Mode,
+    gates: &Tensor,
+    start: State,
+    weights: &Weights<'_>,
+    reverse: bool,
+) -> Result<Vec<State>> {
+    let steps = at::unbind_int(gates, 0)?;
+    check!(!steps.is_empty(), "Expected sequence length to be larger than 0 in RNN");
+    let mut states = Vec::with_capacity(steps.len());
+    let mut state = start;
+    let mut advance = |gates: &Tensor| -> Result<()> {
+        state = step(mode, gates, &state, weights)?;
+        states.push(state.clone());
+        Ok(())
+    };
+    if reverse {
+        steps.iter().rev().try_for_each(&mut advance)?;
+        states.reverse();
+    } else {
+        steps.iter().try_for_each(&mut advance)?;
+    }
+    Ok(states)
+}
+
+fn stacked(states: &[State]) -> Result<(Tensor, Option<Tensor>)> {
+    let hs: Vec<Tensor> = states.iter().map(|state| state.h.clone()).collect();
+    let cs: Vec<Tensor> = states.iter().filter_map(|state| state.c.clone()).collect();
+    Ok((at::stack(&hs, 0)?, if cs.is_empty() { None } else { Some(at::stack(&cs, 0)?) }))
+}
+
 fn padded(
     mode: Mode,
     gates: &Tensor,
@@ -117,22 +149,45 @@ fn padded(
     weights: &Weights<'_>,
     reverse: bool,
 ) -> Result<(Tensor, State)> {
-    let steps = at::unbind_int(gates, 0)?;
-    check!(!steps.is_empty(), "Expected sequence length to be larger than 0 in RNN");
-    let mut outputs = Vec::with_capacity(steps.len());
-    let mut state = start;
-    let mut advance = |gates: &Tensor| -> Result<()> {
-        state = step(mode, gates, &state, weights)?;
-        outputs.push(state.h.clone());
-        Ok(())
-    };
-    if reverse {
-        steps.iter().rev().try_for_each(&mut advance)?;
-        outputs.reverse();
-    } else {
-        steps.iter().try_for_each(&mut advance)?;
+    if has_kernel(gates, weights)? {
+        let (mode, cx) = (mode.number(), start.c.as_ref());
+        let (output, cells, _) =
+            at::_rnn_layer(gates, &start.h, cx, weights.hh, weights.bias_hh, mode, reverse)?;
+        let last = SymInt::from(if reverse { 0 } else { -1 });
+        let end = |all: &Tensor| at::select_int(all, 0, &last);
+        let state = State { h: end(&output)?, c: cx.map(|_| end(&cells)).transpose()? };
+        return Ok((output, state));
     }
-    Ok((at::stack(&outputs, 0)?, state))
+    let states = states_of(mode, gates, start, weights, reverse)?;
+    let end = if reverse { states.first() } else { states.last() };
+    let Some(end) = end else { bail!(Internal, "RNN: no step") };
+    let hs: Vec<Tensor> = states.iter().map(|state| state.h.clone()).collect();
+    Ok((at::stack(&hs, 0)?, end.clone()))
+}
+
+/// Whether `_rnn_layer` takes the layer: on the CPU, in the dtypes that it has, with something to do.
+fn has_kernel(gates: &Tensor, weights: &Weights<'_>) -> Result<bool> {
+    let has = gates.is_cpu()
+        && matches!(gates.dtype(), ScalarType::Float | ScalarType::Double)
+        && weights.hr.is_none()
+        && !gates.has_symbolic_sizes_strides();
+    Ok(has && gates.numel()? > 0)
+}
+
+/// `_rnn_layer` in differentiable steps: all hidden states, and all cells of an LSTM.
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn layer_by_steps(
+    gates: &Tensor,
+    hx: &Tensor,
+    cx: Option<&Tensor>,
+    w_hh: &Tensor,
+    b_hh: Option<&Tensor>,
+    mode: i64,
+    reverse: bool,
+) -> Result<(Tensor, Option<Tensor>)> {
+    let weights = Weights { ih: w_hh, hh: w_hh, bias_ih: None, bias_hh: b_hh, hr: None };
+    let start = State { h: hx.clone(), c: cx.cloned() };
+    stacked(&states_of(Mode::of_number(mode)?, gates, start, &weights, reverse)?)
 }
 
 fn rows(tensor: &Tensor, from: i64, to: i64) -> Result<Tensor> {

@@ -7,6 +7,7 @@ mod packed;
 use c10::{bail, check, Result, SizeInt, SymInt, Tensor};
 
 pub use cells::{gru_cell, lstm_cell, rnn_relu_cell, rnn_tanh_cell};
+pub use layers::layer_by_steps;
 pub use packed::{_pack_padded_sequence, _pad_packed_sequence};
 
 use crate::at;

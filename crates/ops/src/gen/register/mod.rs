@@ -73,6 +73,7 @@ pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     pool::missing_kernels(key, &mut missing);
     random::missing_kernels(key, &mut missing);
     reduce::missing_kernels(key, &mut missing);
+    rnn::missing_kernels(key, &mut missing);
     scan::missing_kernels(key, &mut missing);
     shape::missing_kernels(key, &mut missing);
     sort::missing_kernels(key, &mut missing);

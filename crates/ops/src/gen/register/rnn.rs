@@ -3,11 +3,16 @@
 
 #![allow(clippy::too_many_arguments, clippy::type_complexity)]
 
-use c10::Result;
+use c10::{DispatchKey, DispatchKeySet, Error, Result, Tensor};
+use iter::{DispatchStub, StructuredOutputs};
 
 use crate::composite;
 use crate::gen::handles;
-use crate::registrar::{Registrar, IMPLICIT};
+use crate::meta;
+use crate::operands;
+use crate::registrar::{Registrar, Serves, IMPLICIT};
+use crate::structured;
+use crate::sym::with_sizes;
 
 /// The schemas and their tags, in the order of their declarations.
 pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
@@ -25,7 +30,106 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
 ("aten::_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
 ("aten::_pad_packed_sequence(Tensor data, Tensor batch_sizes, bool batch_first, Scalar padding_value, int total_length) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::_rnn_layer(Tensor gates, Tensor hx, Tensor? cx, Tensor w_hh, Tensor? b_hh, int mode, bool reverse) -> (Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::_rnn_layer_backward(Tensor? grad_output, Tensor? grad_cells, Tensor hx, Tensor? cx, Tensor w_hh, Tensor output, Tensor cells, Tensor kept, int mode, bool reverse) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
 ];
+
+static RNN_LAYER_KERNEL: DispatchStub<
+    fn(&Tensor, &Tensor, Option<&Tensor>, &Tensor, Option<&Tensor>, i64, bool, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("rnn_layer_kernel");
+static RNN_LAYER_BACKWARD_KERNEL: DispatchStub<
+    fn(
+        Option<&Tensor>,
+        Option<&Tensor>,
+        &Tensor,
+        Option<&Tensor>,
+        &Tensor,
+        &Tensor,
+        &Tensor,
+        &Tensor,
+        i64,
+        bool,
+        &[Tensor],
+    ) -> Result<()>,
+> = DispatchStub::new("rnn_layer_backward_kernel");
+
+fn _rnn_layer_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    gates: &Tensor,
+    hx: &Tensor,
+    cx: Option<&Tensor>,
+    w_hh: &Tensor,
+    b_hh: Option<&Tensor>,
+    mode: i64,
+    reverse: bool,
+) -> Result<()> {
+    with_sizes!([outs, gates, hx, cx, w_hh, b_hh] meta::rnn::rnn_layer_meta(outs, gates, hx, cx, w_hh, b_hh, mode, reverse))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_rnn_layer",
+        &[("gates", &gates), ("hx", &hx), ("cx", &cx), ("w_hh", &w_hh), ("b_hh", &b_hh)],
+    )? {
+        RNN_LAYER_KERNEL.get(key)?(gates, hx, cx, w_hh, b_hh, mode, reverse, &outs.outputs()?)
+            .map_err(structured::in_operator("_rnn_layer"))?;
+    }
+    outs.finish()
+}
+
+fn _rnn_layer_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad_output: Option<&Tensor>,
+    grad_cells: Option<&Tensor>,
+    hx: &Tensor,
+    cx: Option<&Tensor>,
+    w_hh: &Tensor,
+    output: &Tensor,
+    cells: &Tensor,
+    kept: &Tensor,
+    mode: i64,
+    reverse: bool,
+) -> Result<()> {
+    with_sizes!([outs, grad_output, grad_cells, hx, cx, w_hh, output, cells, kept] meta::rnn::rnn_layer_backward_meta(outs, grad_output, grad_cells, hx, cx, w_hh, output, cells, kept, mode, reverse))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_rnn_layer_backward",
+        &[
+            ("grad_output", &grad_output),
+            ("grad_cells", &grad_cells),
+            ("hx", &hx),
+            ("cx", &cx),
+            ("w_hh", &w_hh),
+            ("output", &output),
+            ("cells", &cells),
+            ("kept", &kept),
+        ],
+    )? {
+        RNN_LAYER_BACKWARD_KERNEL.get(key)?(
+            grad_output,
+            grad_cells,
+            hx,
+            cx,
+            w_hh,
+            output,
+            cells,
+            kept,
+            mode,
+            reverse,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_rnn_layer_backward"))?;
+    }
+    outs.finish()
+}
+
+/// Why kernels of the family cannot run for `key`: not registered, or under another type.
+pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("rnn_layer_backward_kernel").missing(key, &RNN_LAYER_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("rnn_layer_kernel").missing(key, &RNN_LAYER_KERNEL));
+}
 
 /// Registers every kernel of the family.
 pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
@@ -213,6 +317,39 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         IMPLICIT,
         |_, (data, batch_sizes, batch_first, padding_value, total_length)| {
             composite::rnn::_pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length)
+        },
+    )?;
+    registrar.structured(
+        "_rnn_layer",
+        &handles::_RNN_LAYER,
+        Serves::dense("rnn_layer_kernel"),
+        |keyset, (gates, hx, cx, w_hh, b_hh, mode, reverse)| {
+            let mut outs = StructuredOutputs::functional(3);
+            _rnn_layer_run(keyset, &mut outs, gates, hx, cx, w_hh, b_hh, mode, reverse)?;
+            Ok((outs.take(0)?, outs.take(1)?, outs.take(2)?))
+        },
+    )?;
+    registrar.structured(
+        "_rnn_layer_backward",
+        &handles::_RNN_LAYER_BACKWARD,
+        Serves::dense("rnn_layer_backward_kernel"),
+        |keyset, (grad_output, grad_cells, hx, cx, w_hh, output, cells, kept, mode, reverse)| {
+            let mut outs = StructuredOutputs::functional(4);
+            _rnn_layer_backward_run(
+                keyset,
+                &mut outs,
+                grad_output,
+                grad_cells,
+                hx,
+                cx,
+                w_hh,
+                output,
+                cells,
+                kept,
+                mode,
+                reverse,
+            )?;
+            Ok((outs.take(0)?, outs.take(1)?, outs.take(2)?, outs.take(3)?))
         },
     )?;
     Ok(())
