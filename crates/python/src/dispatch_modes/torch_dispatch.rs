@@ -42,7 +42,7 @@ pub(super) fn overload<'py>(py: Python<'py>, op: OperatorHandle) -> Res<Bound<'p
     })?;
     let name = op.name();
     let overload = if name.overload.is_empty() { "default" } else { name.overload.as_str() };
-    let object = find.bind(py).call1((name.name.as_str(), overload))?;
+    let object = find.bind(py).call1((objects::string(py, &name.name)?, objects::string(py, overload)?))?;
     OVERLOADS.lock().get_or_insert_default().insert(op.id(), object.clone().unbind());
     Ok(object)
 }

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::convert_argument::convert_alone;
 use super::{call, signature};
 use crate::convert::{ivalue, warnings};
-use crate::raw::objects::{NewError, Text, Texts};
+use crate::raw::objects::{NewError, Objects, Text, Texts};
 use crate::raw::Res;
 use crate::tensor;
 
@@ -122,7 +122,7 @@ pub(crate) fn call_boxed<'py>(
         );
         return Err(PyRuntimeError::error(text).into());
     }
-    crate::raw::catch_panic(|| run(&mut stack))?;
+    run(&mut stack)?;
     warnings::emit_pending()?;
     Ok(match stack.len() {
         0 => py.None().into_bound(py),
@@ -181,12 +181,12 @@ impl PyFunctionSchema {
         self.schema.is_mutable()
     }
     #[getter]
-    fn arguments(&self) -> Vec<PyArgument> {
-        self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn arguments(&self) -> Objects<PyArgument> {
+        Objects(self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
     #[getter]
-    fn returns(&self) -> Vec<PyArgument> {
-        self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn returns(&self) -> Objects<PyArgument> {
+        Objects(self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
     fn __str__(&self) -> Text<String> {
         Text(self.schema.to_string())

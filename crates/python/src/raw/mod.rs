@@ -11,7 +11,7 @@ pub(crate) mod objects;
 pub(crate) mod singleton;
 mod type_builder;
 
-pub(crate) use guard::{catch_panic, guard, guard_int, guard_len, Raised, Res};
+pub(crate) use guard::{guard, guard_int, guard_len, Raised, Res};
 pub(crate) use intern::{immortal, intern_static, StaticType};
 pub(crate) use type_builder::{getset, method_fast, method_kw, method_noargs, method_varargs, TypeBuilder};
 

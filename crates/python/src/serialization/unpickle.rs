@@ -80,7 +80,10 @@ impl<'py> Builder<'_, 'py> {
             Value::Set(_) => objects::empty_set(py)?.into_any(),
             Value::Tuple(items) => objects::tuple(py, self.all(items)?)?.into_any(),
             Value::FrozenSet(items) => objects::frozenset(&objects::tuple(py, self.all(items)?)?)?.into_any(),
-            Value::Global { module, name } => self.callbacks.find_global.call1((&**module, &**name))?,
+            Value::Global { module, name } => {
+                let (module, name) = (objects::string(py, module)?, objects::string(py, name)?);
+                self.callbacks.find_global.call1((module, name))?
+            }
             Value::PersistentId(id) => self.callbacks.persistent_load.call1((self.get(*id)?,))?,
             Value::Object(object) => self.construct(object)?,
         })
