@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Limit,
     /// A value cannot be written.
     Pickling,
+    /// There is no memory for what the file holds.
+    Memory,
 }
 
 /// An error that names the record and the byte offset it concerns, where there is one.
