@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::convert::{scalar, warnings};
 use crate::ops::torch_function;
 use crate::raw::objects::NewError;
-use crate::raw::{borrow, guard, guard_int, token, Raised, Res};
+use crate::raw::{borrow, check_memory_for, check_memory_for_items, guard, guard_int, token, Raised, Res};
 use crate::tensor::{self, to, Target};
 
 /// Longer sequences are never taken for tuples.
@@ -227,6 +227,7 @@ fn is_tuple_like(index: &Bound<'_, PyAny>) -> Res<bool> {
 /// The items of an index.
 fn items<'py>(index: &Bound<'py, PyAny>) -> Res<SmallVec<[Bound<'py, PyAny>; 4]>> {
     if let Ok(tuple) = index.cast::<PyTuple>() {
+        check_memory_for(tuple.len())?;
         return Ok(tuple.iter().collect());
     }
     if is_tuple_like(index)? {
@@ -235,6 +236,7 @@ fn items<'py>(index: &Bound<'py, PyAny>) -> Res<SmallVec<[Bound<'py, PyAny>; 4]>
              x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], \
              which will result either in an error or a different result",
         )?;
+        check_memory_for_items(index)?;
         return Ok(index.try_iter()?.collect::<PyResult<_>>()?);
     }
     Ok(SmallVec::from_iter([index.clone()]))

@@ -6,7 +6,7 @@ use pyo3::types::PyString;
 
 use crate::convert::{device, dtype};
 use crate::raw::objects::{self, NewError, Number};
-use crate::raw::Res;
+use crate::raw::{Res, TextArgument};
 
 /// The dtype of tensors made from Python floats.
 #[pyfunction]
@@ -81,8 +81,8 @@ fn set_num_interop_threads(n: &Bound<'_, PyAny>) -> Res<()> {
 
 /// Renames the `privateuseone` device type, once.
 #[pyfunction]
-fn _rename_privateuse1_backend(name: &str) -> Res<()> {
-    Ok(c10::register_privateuse1_backend(name)?)
+fn _rename_privateuse1_backend(name: TextArgument<'_>) -> Res<()> {
+    Ok(c10::register_privateuse1_backend(&name)?)
 }
 
 /// The name of the `privateuseone` device type.

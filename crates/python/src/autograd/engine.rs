@@ -10,7 +10,7 @@ use super::node_attributes::node_argument;
 use super::node_object::{self, wrap_bound};
 use crate::convert::{errors, ivalue, warnings};
 use crate::raw::objects::{NewError, Number};
-use crate::raw::{call_python, Res};
+use crate::raw::{call_python, check_memory_for_items, Res};
 use crate::tensor;
 
 /// A tensor or an edge, held for the length of a call.
@@ -38,6 +38,7 @@ impl Target {
     }
 
     fn list(objects: &Bound<'_, PyAny>, name: &str) -> Res<Vec<Target>> {
+        check_memory_for_items(objects)?;
         objects
             .try_iter()?
             .enumerate()

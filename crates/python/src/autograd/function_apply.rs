@@ -16,7 +16,7 @@ use super::function_node::{Call, PyFunctionNode};
 use super::node_object;
 use crate::convert::{ivalue, warnings};
 use crate::raw::objects::{self, intern, NewError};
-use crate::raw::{borrow, guard, token, Res};
+use crate::raw::{borrow, check_memory_for, guard, token, Res};
 use crate::tensor;
 
 /// `_SingleLevelFunction.setup_context`, which says that a class has none of its own.
@@ -48,6 +48,7 @@ pub(super) unsafe extern "C" fn apply(
         };
         let kwargs = kwargs.map(|kwargs| kwargs.cast_into::<PyDict>()).transpose().map_err(PyErr::from)?;
         let args = args.cast::<PyTuple>()?;
+        check_memory_for(args.len())?;
         apply_to(&class, &args, kwargs.as_ref())
     })
 }

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::convert::errors;
 use crate::raw::objects::{NewError, Text};
-use crate::raw::{call_python, Res};
+use crate::raw::{call_python, Res, TextArgument};
 use crate::tensor;
 
 /// A pair of Python functions.
@@ -87,8 +87,8 @@ fn _pop_saved_tensors_default_hooks() {
 
 /// Makes pushing fail with a message.
 #[pyfunction]
-fn _saved_tensors_hooks_disable(error_message: &str) -> Res<()> {
-    Ok(core::disable(error_message)?)
+fn _saved_tensors_hooks_disable(error_message: TextArgument<'_>) -> Res<()> {
+    Ok(core::disable(&error_message)?)
 }
 
 /// Allows pushing again.

@@ -103,12 +103,19 @@ unsafe extern "C" fn size_repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject
     guard(|| {
         // SAFETY: CPython calls it with a Size, which is a tuple.
         let size = unsafe { crate::raw::borrow(token(), object) };
-        let items = size
-            .cast::<PyTuple>()?
-            .iter()
-            .map(|item| Ok(item.repr()?.to_string()))
-            .collect::<Res<Vec<_>>>()?;
-        Ok(objects::string(size.py(), &format!("ptr.Size([{}])", items.join(", ")))?.into_ptr())
+        let sizes = size.cast::<PyTuple>()?;
+        // A tuple prints itself in brackets of its own, and says where a lone item is one.
+        let shown = objects::tuple(size.py(), sizes.iter())?.repr()?;
+        let shown = shown.to_str()?;
+        let shown = shown.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(shown);
+        let shown = shown.strip_suffix(',').unwrap_or(shown);
+        let mut text = String::new();
+        let room = shown.len() + "ptr.Size([])".len();
+        text.try_reserve_exact(room).map_err(|_| c10::Error::out_of_memory("repr(): not enough memory"))?;
+        for part in ["ptr.Size([", shown, "])"] {
+            text.push_str(part);
+        }
+        Ok(objects::string(size.py(), &text)?.into_ptr())
     })
 }
 

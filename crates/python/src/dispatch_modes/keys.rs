@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
 use crate::raw::objects::{self, intern, NewError, Number, Text};
-use crate::raw::Res;
+use crate::raw::{Res, TextArgument};
 use crate::tensor;
 
 /// A dispatch key.
@@ -113,7 +113,7 @@ impl PyDispatchKeySet {
 
 /// The key of a name.
 #[pyfunction]
-fn _dispatch_key_parse(name: &str) -> Res<PyDispatchKey> {
+fn _dispatch_key_parse(name: TextArgument<'_>) -> Res<PyDispatchKey> {
     Ok(PyDispatchKey { key: name.parse()? })
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use super::{arguments, keys, torch_dispatch};
 use crate::convert::errors;
 use crate::raw::objects::{self, NewError, Text};
-use crate::raw::{call_python, Res};
+use crate::raw::{call_python, Res, TextArgument};
 
 /// A library, which takes its registrations back when it is reset or dies.
 #[pyclass(name = "_DispatchLibrary", module = "ptr._C", frozen, weakref, skip_from_py_object)]
@@ -43,21 +43,21 @@ fn static_tag(tag: String) -> &'static str {
 #[pymethods]
 impl PyLibrary {
     #[new]
-    fn new(kind: &str, namespace: &str) -> Res<Self> {
-        let kind = match kind {
+    fn new(kind: TextArgument<'_>, namespace: TextArgument<'_>) -> Res<Self> {
+        let kind = match &*kind {
             "DEF" => LibraryKind::Def,
             "IMPL" => LibraryKind::Impl,
             "FRAGMENT" => LibraryKind::Fragment,
             _ => return Err(Error::value(format!("Unsupported library kind: {kind}")).into()),
         };
-        Ok(PyLibrary { library: Mutex::new(Some(Library::new(kind, namespace.to_owned()))) })
+        Ok(PyLibrary { library: Mutex::new(Some(Library::new(kind, (*namespace).to_owned()))) })
     }
 
     /// Defines an operator and returns its name with overload, without namespace.
     #[pyo3(signature = (schema, tags = Vec::new()))]
-    fn define(&self, schema: &str, tags: Vec<String>) -> Res<Text<String>> {
+    fn define(&self, schema: TextArgument<'_>, tags: Vec<String>) -> Res<Text<String>> {
         let tags: Vec<&'static str> = tags.into_iter().map(static_tag).collect();
-        let op = self.with(|library| library.def(schema, &tags))?;
+        let op = self.with(|library| library.def(&schema, &tags))?;
         c10::check_memory()?;
         let name = op.name();
         Ok(Text(match name.overload.as_str() {
@@ -70,14 +70,14 @@ impl PyLibrary {
     #[pyo3(signature = (name, dispatch_key, function, with_keyset = false))]
     fn r#impl(
         &self,
-        name: &str,
+        name: TextArgument<'_>,
         dispatch_key: &Bound<'_, PyAny>,
         function: &Bound<'_, PyAny>,
         with_keyset: bool,
     ) -> Res<()> {
         let key = keys::extract(dispatch_key)?;
         let kernel = kernel(function, with_keyset)?;
-        self.with(|library| library.impl_(name, key, kernel))
+        self.with(|library| library.impl_(&name, key, kernel))
     }
 
     /// Registers the kernel of all operators that have none for a key.
@@ -168,15 +168,15 @@ fn find(name: &str) -> Option<OperatorHandle> {
 
 /// Whether an operator of that name is defined.
 #[pyfunction]
-fn _dispatch_has_schema(name: &str) -> bool {
-    find(name).is_some_and(|op| op.schema().is_ok())
+fn _dispatch_has_schema(name: TextArgument<'_>) -> bool {
+    find(&name).is_some_and(|op| op.schema().is_ok())
 }
 
 /// Whether an operator has a kernel registered for exactly this key.
 #[pyfunction]
-fn _dispatch_has_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> Res<bool> {
+fn _dispatch_has_kernel_for_dispatch_key(name: TextArgument<'_>, key: &Bound<'_, PyAny>) -> Res<bool> {
     let key: DispatchKey = keys::extract(key)?;
-    match find(name) {
+    match find(&name) {
         Some(op) => Ok(op.has_kernel_for_dispatch_key(key)),
         None => Err(Error::runtime(format!("operator {name} does not exist")).into()),
     }
@@ -184,9 +184,12 @@ fn _dispatch_has_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> 
 
 /// Whether calls of an operator at this key find a kernel.
 #[pyfunction]
-fn _dispatch_has_computed_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> Res<bool> {
+fn _dispatch_has_computed_kernel_for_dispatch_key(
+    name: TextArgument<'_>,
+    key: &Bound<'_, PyAny>,
+) -> Res<bool> {
     let key: DispatchKey = keys::extract(key)?;
-    match find(name) {
+    match find(&name) {
         Some(op) => Ok(op.has_computed_kernel_for_dispatch_key(key)),
         None => Err(Error::runtime(format!("operator {name} does not exist")).into()),
     }

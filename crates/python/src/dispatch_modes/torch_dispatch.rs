@@ -22,7 +22,7 @@ use crate::convert::errors;
 use crate::ops::operator_handle::PyOperatorHandle;
 use crate::ops::torch_function;
 use crate::raw::objects::{self, intern, NewError};
-use crate::raw::{call_python, Res};
+use crate::raw::{call_python, Res, TextArgument};
 
 /// Everything that comes before the Python key in a call: it is over when Python handles the call.
 const ABOVE_PYTHON: DispatchKeySet =
@@ -42,7 +42,7 @@ pub(super) fn overload<'py>(py: Python<'py>, op: OperatorHandle) -> Res<Bound<'p
     })?;
     let name = op.name();
     let overload = if name.overload.is_empty() { "default" } else { name.overload.as_str() };
-    let object = find.bind(py).call1((name.name.as_str(), overload))?;
+    let object = find.bind(py).call1((objects::string(py, &name.name)?, objects::string(py, overload)?))?;
     OVERLOADS.lock().get_or_insert_default().insert(op.id(), object.clone().unbind());
     Ok(object)
 }
@@ -136,7 +136,7 @@ fn _overload_object<'py>(handle: &Bound<'py, PyOperatorHandle>) -> Res<Bound<'py
 #[pyo3(signature = (handle, key, args, kwargs = None))]
 fn _call_for_dispatch_key<'py>(
     handle: &Bound<'py, PyOperatorHandle>,
-    key: &str,
+    key: TextArgument<'_>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> Res<Bound<'py, PyAny>> {

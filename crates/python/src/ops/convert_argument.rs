@@ -203,24 +203,12 @@ fn boolean(object: &Bound<'_, PyAny>) -> Res<Option<bool>> {
 /// The items of a tuple or list.
 pub(super) fn sequence<'py>(object: &Bound<'py, PyAny>) -> Res<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
     if let Ok(tuple) = object.cast::<PyTuple>() {
-        check_memory_for(tuple.len())?;
+        crate::raw::check_memory_for(tuple.len())?;
         return Ok(Some(tuple.iter().collect()));
     }
     let Ok(list) = object.cast::<PyList>() else { return Ok(None) };
-    check_memory_for(list.len())?;
+    crate::raw::check_memory_for(list.len())?;
     Ok(Some(list.iter().collect()))
-}
-
-/// Fails if a list of this many values cannot be handled: it is copied several times, its values take up to 16 bytes,
-/// and where it lies inside others (`Arc<[Tensor]>`) it is not allocated fallibly.
-#[inline]
-fn check_memory_for(values: usize) -> Res<()> {
-    /// Below, c10's Note [Memory reserve] sees to it.
-    const SHORT: usize = 1 << 15;
-    if values > SHORT {
-        c10::try_with_capacity::<[u8; 48]>(values)?;
-    }
-    Ok(())
 }
 
 fn list<T>(

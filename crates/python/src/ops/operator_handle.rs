@@ -12,8 +12,8 @@ use pyo3::types::{PyDict, PyTuple};
 use super::convert_argument::convert_alone;
 use super::{call, signature};
 use crate::convert::{ivalue, warnings};
-use crate::raw::objects::{NewError, Text, Texts};
-use crate::raw::Res;
+use crate::raw::objects::{NewError, Objects, Text, Texts};
+use crate::raw::{Res, TextArgument};
 use crate::tensor;
 
 /// A registered operator.
@@ -43,12 +43,12 @@ impl PyOperatorHandle {
     }
 
     /// Whether a kernel is registered for exactly this key.
-    fn has_kernel_for_dispatch_key(&self, key: &str) -> Res<bool> {
+    fn has_kernel_for_dispatch_key(&self, key: TextArgument<'_>) -> Res<bool> {
         Ok(self.op.has_kernel_for_dispatch_key(key.parse::<DispatchKey>()?))
     }
 
     /// Whether calls at this key find a kernel.
-    fn has_computed_kernel_for_dispatch_key(&self, key: &str) -> Res<bool> {
+    fn has_computed_kernel_for_dispatch_key(&self, key: TextArgument<'_>) -> Res<bool> {
         Ok(self.op.has_computed_kernel_for_dispatch_key(key.parse::<DispatchKey>()?))
     }
 
@@ -122,7 +122,7 @@ pub(crate) fn call_boxed<'py>(
         );
         return Err(PyRuntimeError::error(text).into());
     }
-    crate::raw::catch_panic(|| run(&mut stack))?;
+    run(&mut stack)?;
     warnings::emit_pending()?;
     Ok(match stack.len() {
         0 => py.None().into_bound(py),
@@ -181,12 +181,12 @@ impl PyFunctionSchema {
         self.schema.is_mutable()
     }
     #[getter]
-    fn arguments(&self) -> Vec<PyArgument> {
-        self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn arguments(&self) -> Objects<PyArgument> {
+        Objects(self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
     #[getter]
-    fn returns(&self) -> Vec<PyArgument> {
-        self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn returns(&self) -> Objects<PyArgument> {
+        Objects(self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
     fn __str__(&self) -> Text<String> {
         Text(self.schema.to_string())
@@ -253,14 +253,14 @@ impl PyArgument {
 
 /// The operator of a qualified name and overload (`"default"` or `""` for the unnamed one), or `None`.
 #[pyfunction]
-fn _get_operation_overload(name: &str, overload: &str) -> Option<PyOperatorHandle> {
-    let overload = if overload == "default" { "" } else { overload };
-    Dispatcher::find_schema(name, overload).map(|op| PyOperatorHandle { op })
+fn _get_operation_overload(name: TextArgument<'_>, overload: TextArgument<'_>) -> Option<PyOperatorHandle> {
+    let overload = if &*overload == "default" { "" } else { &*overload };
+    Dispatcher::find_schema(&name, overload).map(|op| PyOperatorHandle { op })
 }
 
 /// The overload names of an operator.
 #[pyfunction]
-fn _jit_get_operation_overloads(name: &str) -> Texts<String> {
+fn _jit_get_operation_overloads(name: TextArgument<'_>) -> Texts<String> {
     let mut overloads: Vec<String> = dispatch::list_operators()
         .into_iter()
         .filter(|op| *op.name().name == *name)
@@ -289,8 +289,8 @@ fn _call_boxed<'py>(
 
 /// Reads a schema.
 #[pyfunction]
-fn _parse_schema(text: &str) -> PyResult<PyFunctionSchema> {
-    match FunctionSchema::parse(text) {
+fn _parse_schema(text: TextArgument<'_>) -> PyResult<PyFunctionSchema> {
+    match FunctionSchema::parse(&text) {
         Ok(schema) => Ok(PyFunctionSchema { schema }),
         Err(error) => Err(PyRuntimeError::error(error.to_string())),
     }

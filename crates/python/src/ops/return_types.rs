@@ -12,7 +12,7 @@ use pyo3::types::PyTuple;
 use crate::convert::ivalue;
 use crate::gen::{bindings, Binding};
 use crate::raw::objects::{self, intern};
-use crate::raw::{borrow, guard, owned, token, Raised, Res};
+use crate::raw::{borrow, guard, owned, token, Raised, Res, TextArgument};
 
 /// The types made so far, by name. Addresses of types that live for ever.
 static TYPES: Mutex<Option<HashMap<&'static str, usize>>> = Mutex::new(None);
@@ -92,8 +92,8 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
 
 /// The type of that name, for `ptr.return_types.<name>`.
 #[pyfunction]
-fn _return_type<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyAny>> {
-    let binding = bindings().find(|b| b.name == name && !b.return_fields.is_empty());
+fn _return_type<'py>(py: Python<'py>, name: TextArgument<'_>) -> Res<Bound<'py, PyAny>> {
+    let binding = bindings().find(|b| b.name == &*name && !b.return_fields.is_empty());
     match binding {
         // SAFETY: types made here live for ever.
         Some(binding) => Ok(unsafe { borrow(py, type_of(py, binding)?.cast()) }.to_owned()),

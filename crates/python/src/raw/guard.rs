@@ -3,12 +3,10 @@
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::convert::errors;
-use crate::raw::objects::{self, NewError};
 
 /// Says that the exception which tells what went wrong is set in the interpreter, as CPython's own functions do with null.
 ///
@@ -80,31 +78,9 @@ impl<'py> From<pyo3::CastIntoError<'py>> for Raised {
     }
 }
 
-/// Runs what may call kernels from a function that PyO3 made: its own answer to a panic is an exception that
-/// `except Exception` does not see.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Res<T>) -> Res<T> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        raise_panic(payload);
-        // SAFETY: `raise_panic` raised.
-        Err(unsafe { Raised::already_set() })
-    })
-}
-
-/// What PyO3 panics with when CPython has not made an object: the sign of exhausted memory in its own conversions (Note
-/// [Objects when memory is exhausted]). It has told `sys.unraisablehook` of the exception by then.
-const NO_OBJECT: &str = "PyObject pointer is null";
-
 #[cold]
 fn raise_panic(payload: Box<dyn Any + Send>) {
-    let text = payload
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or_default();
-    Python::attach(|py| match text {
-        NO_OBJECT => objects::no_memory(py).restore(py),
-        _ => PyRuntimeError::error(format!("{text}. This is a bug in ptr, please report it.")).restore(py),
-    });
+    Python::attach(|py| pyo3::contain::error_of_panic(py, payload).restore(py));
 }
 
 /// Runs the body of a slot that returns an object; null when it raised.

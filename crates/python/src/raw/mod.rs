@@ -7,17 +7,18 @@ pub(crate) mod arguments;
 pub(crate) mod callable;
 mod guard;
 mod intern;
+mod large;
 pub(crate) mod objects;
 pub(crate) mod singleton;
 mod type_builder;
 
-pub(crate) use guard::{catch_panic, guard, guard_int, guard_len, Raised, Res};
+pub(crate) use guard::{guard, guard_int, guard_len, Raised, Res};
 pub(crate) use intern::{immortal, intern_static, StaticType};
+pub(crate) use large::{check_memory_for, check_memory_for_items, text_of, TextArgument};
 pub(crate) use type_builder::{getset, method_fast, method_kw, method_noargs, method_varargs, TypeBuilder};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 /// The interpreter token, for code that CPython has called.
 ///
@@ -36,13 +37,6 @@ pub(crate) unsafe fn token<'py>() -> Python<'py> {
 pub(crate) fn call_python<R>(body: impl FnOnce(Python<'_>) -> R) -> R {
     let _lifted = c10::WithoutHolds::new();
     Python::attach(body)
-}
-
-/// The text of a string argument. Lone surrogates, which no text has, are an error of PyTorch's class.
-pub(crate) fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Res<&'a str> {
-    text.to_str().map_err(|error| {
-        c10::Error::runtime(format!("error unpacking string as utf-8: {}", error.value(text.py()))).into()
-    })
 }
 
 /// Views a borrowed pointer as an object.

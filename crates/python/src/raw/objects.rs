@@ -3,11 +3,10 @@
 //! # Note [Objects when memory is exhausted]
 //!
 //! PyO3 takes the making of a string, number, tuple, list or dict for something that cannot fail, and panics when
-//! CPython has no memory for it; out of a `#[pyfunction]` such a panic is an exception that `except Exception` does not
-//! see. A lazily made `PyErr` is worse: its text becomes an object outside of what PyO3 catches, which ends the process.
-//! So this crate makes objects with the functions here, names attributes with [`intern!`], makes errors with
-//! [`NewError`], and returns [`Text`] and [`Number`] where PyO3 would convert. `clippy.toml` forbids the others. What
-//! PyO3 does by itself, like the error about a missing argument, stays as it is.
+//! CPython has no memory for it. Such a panic becomes a `MemoryError` (`crates/pyo3/src/contain.rs`), after a report to
+//! `sys.unraisablehook` and to the panic hook. So this crate makes objects with the functions here, names attributes with
+//! [`intern!`], makes errors with [`NewError`], and returns [`Text`] and [`Number`] where PyO3 would convert.
+//! `clippy.toml` forbids the others.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
@@ -16,7 +15,7 @@ use pyo3::types::{
     PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple,
     PyType,
 };
-use pyo3::PyTypeInfo;
+use pyo3::{PyClass, PyClassInitializer, PyTypeInfo};
 
 /// Takes a new object of type `T`.
 ///
@@ -221,14 +220,6 @@ pub(crate) fn error_of(class: &Bound<'_, PyType>, value: &Bound<'_, PyAny>) -> P
     class.call1((value,)).map_or_else(|error| error, PyErr::from_value)
 }
 
-/// A `MemoryError` without a text, of which the interpreter keeps a few.
-#[cold]
-pub(crate) fn no_memory(py: Python<'_>) -> PyErr {
-    // SAFETY: sets the exception that `fetch` takes.
-    unsafe { ffi::PyErr_NoMemory() };
-    PyErr::fetch(py)
-}
-
 /// A text that a function made by PyO3 returns.
 pub(crate) struct Text<T>(pub(crate) T);
 
@@ -252,6 +243,19 @@ impl<'py, T: AsRef<str>> IntoPyObject<'py> for Texts<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         try_list(py, self.0.iter().map(|text| Ok(string(py, text.as_ref())?.into_any())))
+    }
+}
+
+/// A list of objects of our own that a function made by PyO3 returns.
+pub(crate) struct Objects<T>(pub(crate) Vec<T>);
+
+impl<'py, T: PyClass + Into<PyClassInitializer<T>>> IntoPyObject<'py> for Objects<T> {
+    type Target = PyList;
+    type Output = Bound<'py, PyList>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        try_list(py, self.0.into_iter().map(|value| Ok(Bound::new(py, value)?.into_any())))
     }
 }
 

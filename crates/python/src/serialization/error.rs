@@ -1,7 +1,7 @@
 //! What is wrong with a file, as the exception that PyTorch raises for it.
 
 use crate::raw::objects::{self, intern, NewError};
-use pyo3::exceptions::{PyEOFError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyEOFError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use serialize::{ErrorKind, SerializeError};
 
@@ -17,6 +17,7 @@ pub(super) fn to_python(error: &SerializeError) -> PyErr {
             PyEOFError::error("Ran out of input")
         }
         ErrorKind::Truncated => PyEOFError::error(text),
+        ErrorKind::Memory => PyMemoryError::error(text),
         ErrorKind::ByteOrder => PyValueError::error(text),
         ErrorKind::UnknownFormat => unpickling_error(text),
         _ => PyRuntimeError::error(text),

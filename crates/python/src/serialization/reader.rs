@@ -11,8 +11,9 @@ use serialize::{
 
 use super::error::to_python;
 use super::unpickle::{self, Callbacks};
+use crate::convert::errors;
 use crate::raw::objects::{self, Number, Text, Texts};
-use crate::raw::Res;
+use crate::raw::{Res, TextArgument};
 
 /// An opened checkpoint.
 #[pyclass(name = "_ArchiveReader", module = "ptr._C", frozen, skip_from_py_object)]
@@ -35,7 +36,7 @@ impl ArchiveReader {
     /// Opens a file that is in memory.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        let data = data.to_vec();
+        let data = c10::try_collect(data.iter().copied()).map_err(errors::to_python)?;
         let archive = py.detach(|| Archive::from_vec(data)).map_err(|e| to_python(&e))?;
         Ok(ArchiveReader { archive, mmap: false })
     }
@@ -75,13 +76,13 @@ impl ArchiveReader {
     }
 
     /// Whether there is a record of this name.
-    fn has_record(&self, name: &str) -> bool {
-        self.archive.has_record(name)
+    fn has_record(&self, name: TextArgument<'_>) -> bool {
+        self.archive.has_record(&name)
     }
 
     /// The content of a record.
-    fn record<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        objects::bytes(py, &self.archive.record(name).map_err(|e| to_python(&e))?)
+    fn record<'py>(&self, py: Python<'py>, name: TextArgument<'_>) -> PyResult<Bound<'py, PyBytes>> {
+        objects::bytes(py, &self.archive.record(&name).map_err(|e| to_python(&e))?)
     }
 
     /// Names of the globals that the pickle mentions and a weights-only load refuses.
@@ -119,22 +120,22 @@ impl ArchiveReader {
     fn read_storage<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
-        storage_type: &str,
-        dtype: &str,
+        key: TextArgument<'_>,
+        storage_type: TextArgument<'_>,
+        dtype: TextArgument<'_>,
         numel: u64,
-        element_dtype: &str,
+        element_dtype: TextArgument<'_>,
     ) -> Res<Bound<'py, PyAny>> {
         let record = StorageRecord {
-            storage_type: storage_type.to_owned(),
-            dtype: dtype.to_owned(),
-            key: key.to_owned(),
+            storage_type: storage_type.to_string(),
+            dtype: dtype.to_string(),
+            key: key.to_string(),
             location: "cpu".to_owned(),
             numel,
             view: None,
         };
         let bytes = py
-            .detach(|| self.archive.native_storage_for(&record, element_dtype))
+            .detach(|| self.archive.native_storage_for(&record, &element_dtype))
             .map_err(|e| to_python(&e))?;
         let storage =
             if self.mmap && bytes.is_mapped() { over_map(bytes) } else { py.detach(|| copy_of(&bytes))? };

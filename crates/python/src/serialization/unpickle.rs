@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PySet, PyTuple};
 use serialize::{Construct, NodeId, Object, Pickle, Step, Value};
 
-use super::error::unpickling_error;
+use super::error::{to_python, unpickling_error};
 use crate::raw::objects::{self, intern};
 use crate::raw::Res;
 
@@ -26,8 +26,9 @@ pub(super) fn build<'py>(
     pickle: &Pickle,
     callbacks: &Callbacks<'_, 'py>,
 ) -> Res<Bound<'py, PyAny>> {
-    let mut builder = Builder { py, pickle, callbacks, objects: vec![None; pickle.nodes().len()] };
-    for step in pickle.steps() {
+    let objects = c10::try_filled(None, pickle.nodes().len())?;
+    let mut builder = Builder { py, pickle, callbacks, objects };
+    for step in pickle.steps().map_err(|e| to_python(&e))? {
         match step {
             Step::Create(id) => {
                 let object = builder.create(id)?;
@@ -55,7 +56,11 @@ impl<'py> Builder<'_, 'py> {
     }
 
     fn all(&self, ids: &[NodeId]) -> Res<Vec<Bound<'py, PyAny>>> {
-        ids.iter().map(|&id| self.get(id)).collect()
+        let mut all = c10::try_with_capacity(ids.len())?;
+        for &id in ids {
+            all.push(self.get(id)?);
+        }
+        Ok(all)
     }
 
     /// Makes an object; lists, dicts and sets are empty at first.
@@ -80,7 +85,10 @@ impl<'py> Builder<'_, 'py> {
             Value::Set(_) => objects::empty_set(py)?.into_any(),
             Value::Tuple(items) => objects::tuple(py, self.all(items)?)?.into_any(),
             Value::FrozenSet(items) => objects::frozenset(&objects::tuple(py, self.all(items)?)?)?.into_any(),
-            Value::Global { module, name } => self.callbacks.find_global.call1((&**module, &**name))?,
+            Value::Global { module, name } => {
+                let (module, name) = (objects::string(py, module)?, objects::string(py, name)?);
+                self.callbacks.find_global.call1((module, name))?
+            }
             Value::PersistentId(id) => self.callbacks.persistent_load.call1((self.get(*id)?,))?,
             Value::Object(object) => self.construct(object)?,
         })

@@ -11,7 +11,7 @@ use serialize::{ArchiveWriter, AtomicFile, SerializeError};
 
 use super::error::{io_error, to_python};
 use crate::raw::objects::{self, intern, NewError, Number};
-use crate::raw::Res;
+use crate::raw::{Res, TextArgument};
 
 /// A Python file object as a sink.
 struct PyFile(Py<PyAny>);
@@ -123,7 +123,7 @@ impl PyArchiveWriter {
     }
 
     /// The bytes of a storage.
-    fn write_storage(&self, py: Python<'_>, key: &str, storage: &Bound<'_, PyAny>) -> Res<()> {
+    fn write_storage(&self, py: Python<'_>, key: TextArgument<'_>, storage: &Bound<'_, PyAny>) -> Res<()> {
         let Some(storage) = crate::storage::extract(storage) else {
             let found = storage.get_type().name()?;
             return Err(PyTypeError::error(format!("write_storage: expected a storage, got {found}")).into());
@@ -142,12 +142,12 @@ impl PyArchiveWriter {
             // is saved, as in PyTorch.
             _ => unsafe { std::slice::from_raw_parts(storage.const_data(), nbytes) },
         };
-        Ok(self.with(py, |sink| sink.write_storage(key, data))?)
+        Ok(self.with(py, |sink| sink.write_storage(&key, data))?)
     }
 
     /// Another record.
-    fn write_record(&self, py: Python<'_>, name: &str, data: &[u8]) -> PyResult<()> {
-        self.with(py, |sink| sink.write_record(name, data))
+    fn write_record(&self, py: Python<'_>, name: TextArgument<'_>, data: &[u8]) -> PyResult<()> {
+        self.with(py, |sink| sink.write_record(&name, data))
     }
 
     /// Finishes the archive and, for a path, puts it in place.

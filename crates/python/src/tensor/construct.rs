@@ -14,7 +14,7 @@ use crate::convert::{device, dtype, layout, scalar, size};
 use crate::ops::torch_function;
 use crate::raw::arguments::{flag, wrong_type};
 use crate::raw::objects::{self, intern, NewError};
-use crate::raw::{borrow, guard, token, Res};
+use crate::raw::{borrow, check_memory_for, guard, token, Res};
 
 /// Positional arguments and keyword arguments, as CPython gives them.
 ///
@@ -39,6 +39,7 @@ unsafe fn arguments<'py>(
 
 /// The sizes that a legacy constructor was given, if it was given sizes.
 fn legacy_sizes(args: &Bound<'_, PyTuple>) -> Res<Option<Vec<i64>>> {
+    check_memory_for(args.len())?;
     if let Ok(only) = args.get_item(0) {
         if args.len() == 1 && size::SIZE.is_exact(&only) {
             return Ok(Some(only.extract()?));
