@@ -301,6 +301,7 @@ fn row_of<S: Real, C: Centring>(
 mod tests {
     use super::*;
     use crate::test_tensor::{elements, kernel, layouts, set_elements, zeros};
+    use c10::ScalarType;
 
     type F = fn(&Tensor, &[i64], Option<&Tensor>, Option<&Tensor>, f64, &[Tensor]) -> Result<()>;
 
