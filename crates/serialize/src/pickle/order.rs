@@ -155,7 +155,7 @@ mod tests {
             let node = pickle.get(id);
             let mut needed = Vec::new();
             if filling || !created_empty(node) {
-                push_children(node, !filling, &mut needed);
+                push_children(node, !filling, &mut needed).unwrap();
             }
             for task in needed {
                 if let Task::Visit(child) = task {

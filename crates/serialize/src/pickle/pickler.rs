@@ -44,6 +44,9 @@ impl Pickler {
     }
 }
 
+/// A task writes fewer bytes than this, but for texts, big numbers and names.
+const TASK: usize = 64;
+
 /// What remains to be written; a stack of these stands in for recursion.
 #[derive(Clone, Copy)]
 enum Task {
@@ -76,8 +79,8 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn run(&mut self, task: Task) -> Result<()> {
-        // What a task writes and enters, but for texts and the names of globals, and for items.
-        reserve(&mut self.out, 64)?;
+        // What a task writes and enters, but for texts and items.
+        reserve(&mut self.out, TASK)?;
         reserve(&mut self.work, 8)?;
         reserve_entry(&mut self.memo)?;
         reserve_entry(&mut self.globals)?;
@@ -355,7 +358,7 @@ impl<'a> Writer<'a> {
             self.op(Opcode::Long4);
             self.out.extend_from_slice(&nbytes.to_le_bytes());
         }
-        reserve(&mut self.out, bytes.len())?;
+        reserve(&mut self.out, bytes.len() + TASK)?;
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -369,7 +372,7 @@ impl<'a> Writer<'a> {
         let nbytes = u32::try_from(utf8.len())
             .map_err(|_| error!(Pickling, "a str of {} bytes is too long for protocol 2", utf8.len()))?;
         self.op(Opcode::BinUnicode);
-        reserve(&mut self.out, 4 + utf8.len())?;
+        reserve(&mut self.out, utf8.len() + TASK)?;
         self.out.extend_from_slice(&nbytes.to_le_bytes());
         self.out.extend_from_slice(utf8);
         Ok(())
@@ -412,6 +415,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.op(Opcode::Global);
+        reserve(&mut self.out, old_module.len() + old_name.len() + TASK)?;
         for part in [old_module, old_name] {
             self.out.extend_from_slice(part.as_bytes());
             self.out.push(b'\n');
