@@ -34,8 +34,7 @@ class RNNBase(Module):
 
     The parameters of layer ``k`` are ``weight_ih_l{k}``, ``weight_hh_l{k}``, ``bias_ih_l{k}``, ``bias_hh_l{k}`` and,
     with a projection, ``weight_hr_l{k}``; those of the reverse direction have the suffix ``_reverse``. All are drawn
-    from
-    :math:`U(-\\sqrt k, \\sqrt k)` with ``k = 1 / hidden_size``.
+    from :math:`U(-\\sqrt k, \\sqrt k)` with ``k = 1 / hidden_size``.
     """
 
     __constants__ = [
