@@ -117,8 +117,8 @@ def errors():
             pass
 
 
-# Allocations of CPython's fail from the n-th on. (They do not for ever: where an exception is caught, CPython 3.11 tries
-# to make a number until it has it.)
+# So many allocations of CPython's fail from the n-th on. (Not all, for where an exception is caught CPython 3.11
+# tries to make a number until it has it.)
 FAILURES = 10_000
 SMALL = {
     "operators": lambda: (x + x, x.max(0), x.split(2), ptr.zeros(2, 3), x.view(5, 4).t()),
