@@ -117,7 +117,7 @@ def errors():
             pass
 
 
-# Allocations of CPython's fail from the n-th on. (They do not for ever: where an exception is caught, CPython 3.11
+# So many allocations of CPython's fail from the n-th on. (Not all, for where an exception is caught CPython 3.11
 # tries to make a number until it has it.)
 FAILURES = 10_000
 SMALL = {

@@ -16,7 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::convert::{errors, ivalue};
-use crate::raw::objects::{intern, NewError};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{call_python, Res};
 use crate::tensor;
 
@@ -151,7 +151,7 @@ impl PyTensorHooks {
 
 /// The hooks of a dict, as they are now: a hook may add and remove hooks.
 fn values<'py>(dict: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    Ok(dict.cast::<PyDict>()?.values().iter().collect())
+    Ok(objects::dict_values(dict.cast::<PyDict>()?)?.iter().collect())
 }
 
 fn name_of(hook: &Bound<'_, PyAny>) -> String {

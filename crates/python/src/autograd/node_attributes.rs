@@ -239,7 +239,9 @@ fn saved_to_python(py: Python<'_>, value: SavedValue) -> Res<Bound<'_, PyAny>> {
             ivalue::tuple_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))?
         }
         SavedValue::Value(value) => match ivalue::into_bound(py, value)? {
-            list if list.is_instance_of::<PyList>() => list.cast::<PyList>()?.to_tuple().into_any(),
+            list if list.is_instance_of::<PyList>() => {
+                objects::tuple(list.py(), list.cast::<PyList>()?.iter())?.into_any()
+            }
             other => other,
         },
         SavedValue::SymSizes(sizes) => sym_ints(py, &sizes)?,

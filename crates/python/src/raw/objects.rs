@@ -102,6 +102,12 @@ pub(crate) fn dict(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     unsafe { made(py, ffi::PyDict_New()) }
 }
 
+/// The values of a dict, as they are now.
+pub(crate) fn dict_values<'py>(dict: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyList>> {
+    // SAFETY: a dict; the result is a new list.
+    unsafe { made(dict.py(), ffi::PyDict_Values(dict.as_ptr())) }
+}
+
 pub(crate) fn empty_list(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     // SAFETY: the result is a new list.
     unsafe { made(py, ffi::PyList_New(0)) }
