@@ -418,9 +418,9 @@ class TestRangesOfDtypes:
 
 @pytest.mark.parametrize("ndim", [0, 1])
 def test_batch_norm_needs_a_dimension_of_channels(ndim):
-    x = torch.ones((3,) * ndim)
-    weight = torch.ones(3)
+    x = ptr.ones((3,) * ndim)
+    weight = ptr.ones(3)
     with pytest.raises(RuntimeError, match="expected an input of at least 2 dimensions"):
-        torch.ops.aten.native_batch_norm_backward(
+        ptr.ops.aten.native_batch_norm_backward(
             x, x, weight, None, None, weight, weight, True, 1e-5, [True, True, True]
         )
