@@ -7,6 +7,7 @@
 mod address;
 mod conv;
 mod copy;
+mod dense;
 mod dispatch;
 mod factory;
 mod foreach;
@@ -25,6 +26,7 @@ mod pool;
 mod random;
 mod reduce;
 mod registration;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -56,6 +58,7 @@ pub fn init() -> c10::Result<()> {
         pool::register();
         random::register();
         reduce::register();
+        rnn::register();
         scan::register();
         shape::register();
         sort::register();

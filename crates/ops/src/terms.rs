@@ -1,6 +1,6 @@
 //! Arithmetic on tensors in fewer words, for composites and derivative formulas.
 
-use c10::{Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
+use c10::{bail, Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
 
 use crate::at;
 
@@ -69,10 +69,11 @@ pub fn zeros_like(a: &Tensor) -> Result<Tensor> {
 /// A vector shaped to run along dimension `dim` of tensors with `ndim` dimensions.
 pub fn along(a: &Tensor, dim: usize, ndim: i64) -> Result<Tensor> {
     let mut shape = SymDimVector::from_elem(SymInt::ONE, ndim.max(1) as usize);
-    shape[dim] = SymInt::from(-1);
-    if a.sym_numel().is_zero()? {
-        shape[dim] = SymInt::ZERO;
-    }
+    let count = shape.len();
+    let Some(size) = shape.get_mut(dim) else {
+        bail!(Runtime, "expected an input of at least {} dimensions, got {count}", dim + 1);
+    };
+    *size = if a.sym_numel().is_zero()? { SymInt::ZERO } else { SymInt::from(-1) };
     at::reshape(a, &shape)
 }
 

@@ -12,6 +12,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -29,6 +30,7 @@ static TABLES: &[&[Binding]] = &[
     pool::BINDINGS,
     random::BINDINGS,
     reduce::BINDINGS,
+    rnn::BINDINGS,
     scan::BINDINGS,
     shape::BINDINGS,
     sort::BINDINGS,

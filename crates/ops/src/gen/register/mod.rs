@@ -16,6 +16,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -34,6 +35,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     registrar.define(pool::SCHEMAS)?;
     registrar.define(random::SCHEMAS)?;
     registrar.define(reduce::SCHEMAS)?;
+    registrar.define(rnn::SCHEMAS)?;
     registrar.define(scan::SCHEMAS)?;
     registrar.define(shape::SCHEMAS)?;
     registrar.define(sort::SCHEMAS)?;
@@ -49,6 +51,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     pool::register(registrar)?;
     random::register(registrar)?;
     reduce::register(registrar)?;
+    rnn::register(registrar)?;
     scan::register(registrar)?;
     shape::register(registrar)?;
     sort::register(registrar)?;
@@ -70,6 +73,7 @@ pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     pool::missing_kernels(key, &mut missing);
     random::missing_kernels(key, &mut missing);
     reduce::missing_kernels(key, &mut missing);
+    rnn::missing_kernels(key, &mut missing);
     scan::missing_kernels(key, &mut missing);
     shape::missing_kernels(key, &mut missing);
     sort::missing_kernels(key, &mut missing);
