@@ -208,7 +208,7 @@ def test_spectral_norm_is_pytorchs():
     layer.eval()
     assert torch.equal(layer.weight, layer.weight)
     u = layer.parametrizations.weight[0]._u.clone()
-    layer.weight  # noqa: B018
+    layer.weight
     assert torch.equal(layer.parametrizations.weight[0]._u, u)
     assert spectral_norm(nn.ConvTranspose1d(2, 3, 4)).parametrizations.weight[0]._u.shape == (3,)
 

@@ -14,7 +14,7 @@ __all__ = ["spectral_norm", "weight_norm"]
 
 
 def _norm_except_dim(weight: torch.Tensor, dim: int | None) -> torch.Tensor:
-    """The 2-norms of the slices of ``weight`` along ``dim``, which keeps its size; one norm where there is no ``dim``."""
+    """The 2-norms of the slices of ``weight`` along ``dim``, which keeps its size; one norm if there is no ``dim``."""
     if dim is None or dim == -1:
         return torch.norm(weight)
     others = [d for d in range(weight.dim()) if d != dim % weight.dim()]
@@ -44,8 +44,8 @@ class _WeightNorm(Module):
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """Learn the length of a weight and its direction separately.
 
-    The weight is then ``g * v / ||v||``, with ``g`` (``parametrizations.weight.original0``) and ``v`` (``original1``) as
-    parameters.
+    The weight is then ``g * v / ||v||``, with ``g`` (``parametrizations.weight.original0``) and ``v``
+    (``original1``) as parameters.
 
     Args:
         module: the module; changed in place and returned.
@@ -140,7 +140,8 @@ def spectral_norm(
 ) -> Module:
     """Keep the largest singular value of a weight at 1.
 
-    The value is estimated by power iteration, ``n_power_iterations`` steps with each use of the weight in training mode.
+    The value is estimated by power iteration, ``n_power_iterations`` steps with each use of the weight in training
+    mode.
 
     Args:
         module: the module; changed in place and returned.

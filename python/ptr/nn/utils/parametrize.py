@@ -139,7 +139,9 @@ class ParametrizationList(ModuleList):
     def _register_sequence(self, start: Sequence[Any], original: torch.Tensor) -> None:
         for i, tensor in enumerate(start):
             if not isinstance(tensor, torch.Tensor):
-                raise ValueError(f"{_SEQUENCE_WANTED}Got element {i} of the sequence with type {type(tensor).__name__}.")
+                raise ValueError(
+                    f"{_SEQUENCE_WANTED}Got element {i} of the sequence with type {type(tensor).__name__}."
+                )
             if isinstance(original, Parameter):
                 tensor = Parameter(tensor, original.requires_grad)
             tensor.requires_grad_(original.requires_grad)
@@ -183,13 +185,15 @@ class ParametrizationList(ModuleList):
             raise ValueError(f"'right_inverse' must return a sequence of tensors. Got {type(result).__name__}.")
         if len(result) != self.ntensors:
             raise ValueError(
-                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of length "
-                f"{len(result)}."
+                f"'right_inverse' must return a sequence of tensors of length {self.ntensors}. Got a sequence of "
+                f"length {len(result)}."
             )
         for i, tensor in enumerate(result):
             original = getattr(self, f"original{i}")
             if not isinstance(tensor, torch.Tensor):
-                raise ValueError(f"`right_inverse` must return a sequence of tensors. Got element {i} of type {type(tensor)}")
+                raise ValueError(
+                    f"`right_inverse` must return a sequence of tensors. Got element {i} of type {type(tensor)}"
+                )
             if original.dtype != tensor.dtype:
                 raise ValueError(
                     f"Tensor {i} returned by `right_inverse` has dtype {tensor.dtype} while `original{i}` has dtype "
@@ -337,7 +341,8 @@ def register_parametrization(
         module.parametrizations[tensor_name] = parametrizations
     else:
         raise ValueError(
-            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'"
+            f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name "
+            f"'{tensor_name}'"
         )
     return module
 

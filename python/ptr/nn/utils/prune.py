@@ -1,7 +1,7 @@
 """Pruning: parameters some of whose elements are held at zero by a mask.
 
-A pruned tensor ``weight`` is kept as the parameter ``weight_orig`` and the buffer ``weight_mask``; before each call of the
-module a hook makes ``weight`` their product.
+A pruned tensor ``weight`` is kept as the parameter ``weight_orig`` and the buffer ``weight_mask``; before each call of
+the module a hook makes ``weight`` their product.
 """
 
 from __future__ import annotations
@@ -128,8 +128,7 @@ class BasePruningMethod(ABC):
         """
         if importance_scores is not None and importance_scores.shape != t.shape:
             raise AssertionError(
-                "importance_scores should have the same shape as tensor t, got "
-                f"{importance_scores.shape} vs {t.shape}"
+                f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
             )
         scores = t if importance_scores is None else importance_scores
         return t * self.compute_mask(scores, torch.ones_like(t) if default_mask is None else default_mask)
@@ -472,9 +471,7 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
     return module
 
 
-def l1_unstructured(
-    module: Any, name: str, amount: float, importance_scores: torch.Tensor | None = None
-) -> Any:
+def l1_unstructured(module: Any, name: str, amount: float, importance_scores: torch.Tensor | None = None) -> Any:
     """Prune the elements of a parameter nearest to zero.
 
     Args:
@@ -573,8 +570,8 @@ def global_unstructured(
         method = pruning_method(**kwargs)
         if method.PRUNING_TYPE != "unstructured":
             raise TypeError(
-                f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of '
-                f"type {method.PRUNING_TYPE}"
+                f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} '
+                f"of type {method.PRUNING_TYPE}"
             )
         method._tensor_name = "all"
         mask = PruningContainer(method).compute_mask(scores, masks)
@@ -608,7 +605,5 @@ def is_pruned(module: Any) -> bool:
         module: the module.
     """
     return any(
-        isinstance(hook, BasePruningMethod)
-        for child in module.modules()
-        for hook in child._forward_pre_hooks.values()
+        isinstance(hook, BasePruningMethod) for child in module.modules() for hook in child._forward_pre_hooks.values()
     )
