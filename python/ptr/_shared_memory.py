@@ -7,7 +7,6 @@ attributes) while the storage lives, so that it can be sent again.
 
 from __future__ import annotations
 
-import mmap
 import os
 import tempfile
 
@@ -17,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["descriptor_of", "is_shared", "map_descriptor", "new_shared_storage", "shared_form"]
+__all__ = ["descriptor_of", "from_file", "is_shared", "map_descriptor", "new_shared_storage", "share"]
 
 # Bytes from which on mapping memory that another process filled is faster than copying it twice.
 MAP_FROM = 1 << 16
@@ -63,9 +62,31 @@ def map_descriptor(fd: int, nbytes: int, *, keep: bool, populate: bool = False) 
         populate: map all pages at once, for memory that will soon be read or written as a whole.
     """
     file = _SharedFile(fd)
-    flags = mmap.MAP_SHARED | (getattr(mmap, "MAP_POPULATE", 0) if populate else 0)
-    storage = _C.frombuffer(mmap.mmap(fd, nbytes, flags), dtype=_C.uint8).untyped_storage()
+    storage = _C._map_file(fd, nbytes, True, populate)
     setattr(storage, _ATTRIBUTE, file if keep else _SharedFile(None))
+    return storage
+
+
+def from_file(filename: Any, shared: bool, nbytes: int) -> Any:
+    """Return a storage over the first ``nbytes`` bytes of a file; see ``UntypedStorage.from_file``."""
+    path = os.fspath(filename)
+    if nbytes < 0:
+        raise RuntimeError(f"from_file(): the size must not be negative, got {nbytes}")
+    try:
+        fd = os.open(path, os.O_CLOEXEC | (os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY), 0o666)
+    except OSError as error:
+        mode = "read-write" if shared else "read-only"
+        raise RuntimeError(f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})") from error
+    file = _SharedFile(fd)
+    size = os.fstat(fd).st_size
+    if size < nbytes:
+        if not shared:
+            raise RuntimeError(f"file <{path}> size <{size}> is smaller than the required mapping size <{nbytes}>")
+        os.ftruncate(fd, nbytes)
+    storage = _C._map_file(fd, nbytes, shared, False) if nbytes else _C.UntypedStorage(0)
+    if shared:
+        setattr(storage, _ATTRIBUTE, file)
+        storage._filename = path
     return storage
 
 
@@ -83,16 +104,27 @@ def is_shared(storage: Any) -> bool:
     return _ATTRIBUTE in storage.__dict__
 
 
-def shared_form(storage: Any) -> Any:
-    """Return the storage itself if other processes can map it, else a shared copy."""
-    shared = getattr(storage, _ATTRIBUTE, None)
-    if shared is not None and shared.fd is not None:
-        return storage
-    copy = new_shared_storage(storage.nbytes())
-    copy.copy_(storage)
-    return copy
+def share(storage: Any) -> None:
+    """Move the memory of a storage on the host to where other processes can see it. All tensors over it follow."""
+    if is_shared(storage):
+        return
+    if storage.device.type != "cpu":
+        raise NotImplementedError(f"share_memory_(): expected a storage on the CPU, got one on {storage.device}")
+    _move(storage)
+
+
+def _move(storage: Any) -> None:
+    shared = new_shared_storage(storage.nbytes())
+    if storage.nbytes():
+        shared.copy_(storage)
+        _C._adopt_memory(storage, shared)
+    setattr(storage, _ATTRIBUTE, getattr(shared, _ATTRIBUTE))
 
 
 def descriptor_of(storage: Any) -> int:
-    """Return the descriptor by which another process can map a storage of the form above."""
+    """Return the descriptor by which another process can map a (not empty) storage, which is shared for that if it is
+    not yet."""
+    share(storage)
+    if getattr(storage, _ATTRIBUTE).fd is None:
+        _move(storage)
     return getattr(storage, _ATTRIBUTE).fd

@@ -10,6 +10,8 @@ mod writer;
 
 use pyo3::prelude::*;
 
+pub(crate) use error::io_error;
+
 /// Adds the classes.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     reader::register(module)?;

@@ -98,9 +98,11 @@ def test_batches_are_those_of_one_process(width):
             assert torch.equal(a, c) and torch.equal(b, d)
 
 
-def test_large_batches_arrive_in_shared_memory():
+def test_large_batches_arrive_in_shared_memory_without_open_files():
     loader = DataLoader(TensorDataset(torch.zeros(8, 100_000)), 2, num_workers=1)
+    before = len(os.listdir("/proc/self/fd"))
     batches = [batch for (batch,) in loader]
+    assert all(batch.is_shared() for batch in batches) and len(os.listdir("/proc/self/fd")) <= before
     batches[0].fill_(1)
     assert batches[0].sum() == 200_000 and batches[1].sum() == 0
 
@@ -263,6 +265,8 @@ def test_what_cannot_be_pickled():
         next(iter(DataLoader(Items(lambda i: lambda: 0), None, num_workers=1)))
     with pytest.raises(RuntimeError, match="(?s)in DataLoader worker process 0.*Local: x"):
         next(iter(DataLoader(Items(fail), None, num_workers=1)))
+    with pytest.raises(RuntimeError, match="Cowardly refusing to serialize non-leaf tensor"):
+        next(iter(DataLoader(Items(lambda i: torch.ones(1, requires_grad=True) * 2), None, num_workers=1)))
     with pytest.raises(NotImplementedError, match="cannot be pickled"):
         pickle.dumps(iter(DataLoader([1], num_workers=1)))
 

@@ -22,7 +22,8 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from ptr import _shared_memory
-from ptr.storage import TypedStorage, UntypedStorage, _storage_of_bytes
+from ptr.multiprocessing import reductions
+from ptr.storage import UntypedStorage, _storage_of_bytes
 
 __all__ = ["Channel", "new_pair"]
 
@@ -59,14 +60,6 @@ def _take(position: int) -> Any:
     return _received.storages[position]
 
 
-def _typed_storage(untyped: Any, dtype: Any) -> TypedStorage:
-    return TypedStorage(wrap_storage=untyped, dtype=dtype, _internal=True)
-
-
-def _reduce_typed_storage(storage: TypedStorage) -> tuple[Any, ...]:
-    return (_typed_storage, (storage._untyped_storage, storage.dtype))
-
-
 class _Pickler(ForkingPickler):
     """Pickles a message and gathers the storages that go beside it."""
 
@@ -75,12 +68,11 @@ class _Pickler(ForkingPickler):
         self.storages: list[Any] = []
         self.dispatch_table = self.dispatch_table.copy()
         self.dispatch_table[UntypedStorage] = self._reduce_storage
-        self.dispatch_table[TypedStorage] = _reduce_typed_storage
 
     def _reduce_storage(self, storage: Any) -> Any:
         nbytes = storage.nbytes()
         if storage.device.type != "cpu":
-            raise RuntimeError(f"Cannot pickle a storage on {storage.device} for another process")
+            return reductions.reduce_storage(storage)
         if nbytes < _shared_memory.MAP_FROM:
             return (_storage_of_bytes, (bytes(storage),))
         self.storages.append(storage)
@@ -149,7 +141,6 @@ class Channel:
             Exception: what pickling raises; nothing has been sent then.
         """
         data, storages = _pickled(message)
-        storages = [_shared_memory.shared_form(storage) for storage in storages]
         fds = [_shared_memory.descriptor_of(storage) for storage in storages]
         sizes = struct.pack(f"<{len(storages)}Q", *[storage.nbytes() for storage in storages])
         self._send_with_fds(_HEADER.pack(len(data), len(fds)), fds[:_FDS_PER_MESSAGE])
