@@ -180,6 +180,15 @@ def test_persistent_workers():
     wait_until_gone(workers)
 
 
+def test_workers_keep_no_batch():
+    def mapped(index):
+        with open("/proc/self/maps") as file:
+            return sum("memfd:ptr" in line for line in file), torch.zeros(50_000)
+
+    counts = [count for count, _ in DataLoader(Items(mapped, 30), None, num_workers=1)]
+    assert max(counts) <= 1
+
+
 # ---- seeds
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import array
 import contextlib
 import errno
+import functools
 import io
 import os
 import pickle
@@ -60,30 +61,26 @@ def _take(position: int) -> Any:
     return _received.storages[position]
 
 
-class _Pickler(ForkingPickler):
-    """Pickles a message and gathers the storages that go beside it."""
-
-    def __init__(self, file: Any) -> None:
-        super().__init__(file, pickle.HIGHEST_PROTOCOL)
-        self.storages: list[Any] = []
-        self.dispatch_table = self.dispatch_table.copy()
-        self.dispatch_table[UntypedStorage] = self._reduce_storage
-
-    def _reduce_storage(self, storage: Any) -> Any:
-        nbytes = storage.nbytes()
-        if storage.device.type != "cpu":
-            return reductions.reduce_storage(storage)
-        if nbytes < _shared_memory.MAP_FROM:
-            return (_storage_of_bytes, (bytes(storage),))
-        self.storages.append(storage)
-        return (_take, (len(self.storages) - 1,))
+def _reduce_storage(beside: list[Any], storage: Any) -> Any:
+    """How a storage is pickled: by its place in ``beside``, what goes beside the message, or as bytes."""
+    nbytes = storage.nbytes()
+    if storage.device.type != "cpu":
+        return reductions.reduce_storage(storage)
+    if nbytes < _shared_memory.MAP_FROM:
+        return (_storage_of_bytes, (bytes(storage),))
+    beside.append(storage)
+    return (_take, (len(beside) - 1,))
 
 
 def _pickled(message: Any) -> tuple[Any, list[Any]]:
+    """Return the pickle of a message, and the storages that go beside it."""
     file = io.BytesIO()
-    pickler = _Pickler(file)
+    pickler = ForkingPickler(file, pickle.HIGHEST_PROTOCOL)
+    beside: list[Any] = []
+    # Not a method of the pickler: a cycle would keep each batch until the collector runs.
+    pickler.dispatch_table = {**pickler.dispatch_table, UntypedStorage: functools.partial(_reduce_storage, beside)}
     pickler.dump(message)
-    return file.getbuffer(), pickler.storages
+    return file.getbuffer(), beside
 
 
 class Channel:
