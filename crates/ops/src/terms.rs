@@ -61,6 +61,20 @@ pub fn cast(a: &Tensor, dtype: ScalarType) -> Result<Tensor> {
     at::to_dtype(a, dtype, false, false, None)
 }
 
+/// The tensor with at least one dimension.
+pub fn at_least_1d(a: &Tensor) -> Result<Tensor> {
+    if a.dim() == 0 {
+        return at::unsqueeze(a, 0);
+    }
+    Ok(a.clone())
+}
+
+/// The slices along `dim` from the `start`-th on, without the last `without`.
+pub fn part(a: &Tensor, dim: i64, start: i64, without: i64) -> Result<Tensor> {
+    let end = (without > 0).then(|| SymInt::from(-without));
+    at::slice_tensor(a, dim, Some(&SymInt::from(start)), end.as_ref(), &SymInt::ONE)
+}
+
 /// Zeros of a tensor's sizes and options.
 pub fn zeros_like(a: &Tensor) -> Result<Tensor> {
     at::zeros_like(a, None, None, None, None, None)

@@ -9,7 +9,7 @@ use pyo3::types::PyTuple;
 use super::node_attributes::node_argument;
 use super::node_object::{self, wrap_bound};
 use crate::convert::{errors, ivalue, warnings};
-use crate::raw::objects::{NewError, Number};
+use crate::raw::objects::{self, NewError, Number};
 use crate::raw::{call_python, check_memory_for_items, Res};
 use crate::tensor;
 
@@ -86,7 +86,7 @@ fn run<T: Send>(py: Python<'_>, body: impl FnOnce() -> c10::Result<T> + Send) ->
 }
 
 fn optional_grads(py: Python<'_>, grads: Vec<Option<Tensor>>) -> Res<Bound<'_, PyAny>> {
-    ivalue::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()))
+    objects::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()))
 }
 
 /// The engine call: gradients are complete, nothing is filled in.
@@ -245,7 +245,7 @@ fn _current_autograd_node(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
 #[pyfunction]
 fn _current_graph_task_execution_order(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
     let nodes = engine::current_graph_task_execution_order()?;
-    ivalue::list_of(py, nodes.len(), |i| node_object::wrap(py, nodes[i].clone()))
+    objects::list_of(py, nodes.len(), |i| node_object::wrap(py, nodes[i].clone()))
 }
 
 /// The number of the running pass, or -1.

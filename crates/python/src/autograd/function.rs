@@ -13,7 +13,7 @@ use super::function_apply;
 use super::function_node::PyFunctionNode;
 use super::node_object::{self, PyNode, NODE};
 use crate::convert::ivalue;
-use crate::raw::objects::{intern, NewError};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{borrow, getset, guard, guard_int, method_kw, token, Raised, Res, StaticType, TypeBuilder};
 use crate::tensor;
 
@@ -151,7 +151,7 @@ unsafe extern "C" fn saved_tensors(object: *mut ffi::PyObject, _: *mut c_void) -
             return Ok(PyTuple::empty(py).into_ptr());
         };
         let tensors = function.unpack(&node)?;
-        Ok(ivalue::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?
+        Ok(objects::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?
             .into_ptr())
     })
 }

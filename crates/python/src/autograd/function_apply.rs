@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::function::{replace, tensors_of, PyFunction, FUNCTION};
 use super::function_node::{Call, PyFunctionNode};
 use super::node_object;
-use crate::convert::{ivalue, warnings};
+use crate::convert::warnings;
 use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{borrow, check_memory_for, guard, token, Res};
 use crate::tensor;
@@ -206,7 +206,7 @@ fn attach_outputs(
             replace(slot, std::ptr::null_mut());
         }
     }
-    let result = ivalue::tuple_of(py, wrapped.len(), |i| match &wrapped[i] {
+    let result = objects::tuple_of(py, wrapped.len(), |i| match &wrapped[i] {
         Some(tensor) => {
             let object = tensor::wrap(tensor.clone())?;
             if inputs.is_executable {

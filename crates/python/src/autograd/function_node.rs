@@ -100,7 +100,7 @@ impl PyFunctionNode {
         grads: &VariableList,
     ) -> Res<Bound<'py, PyAny>> {
         let is_tensor = self.call.lock().is_tensor_output.clone();
-        ivalue::tuple_of(py, grads.len(), |i| {
+        objects::tuple_of(py, grads.len(), |i| {
             if let Some(grad) = &grads[i] {
                 return tensor::wrap(grad.clone());
             }
@@ -237,7 +237,7 @@ impl DelayedError {
         }
         match outputs.len() {
             1 => ivalue::into_bound(py, outputs[0].clone().into()),
-            n => ivalue::tuple_of(py, n, |i| ivalue::into_python(py, outputs[i].clone().into())),
+            n => objects::tuple_of(py, n, |i| ivalue::into_python(py, outputs[i].clone().into())),
         }
     }
 }

@@ -301,7 +301,7 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
 
 /// Gradients as a tuple, `None` for those of zeros that nobody made.
 pub(super) fn grads_to_python<'py>(py: Python<'py>, grads: &[Option<Tensor>]) -> Result<Bound<'py, PyTuple>> {
-    let tuple = ivalue::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()));
+    let tuple = objects::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()));
     tuple.map_err(PyErr::from).and_then(|tuple| Ok(tuple.cast_into::<PyTuple>()?)).map_err(errors::to_core)
 }
 

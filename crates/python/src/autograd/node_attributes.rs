@@ -68,7 +68,7 @@ macro_rules! method1 {
 /// Edges as `((node, input number), ...)`.
 fn edges_to_python<'py>(py: Python<'py>, node: &Node) -> Res<Bound<'py, PyAny>> {
     let edges = node.next_edges();
-    ivalue::tuple_of(py, edges.len(), |i| {
+    objects::tuple_of(py, edges.len(), |i| {
         let function = match &edges[i].function {
             Some(function) => wrap_bound(py, function.clone())?,
             None => py.None().into_bound(py),
@@ -160,7 +160,7 @@ pub(super) unsafe extern "C" fn call(
         match results.len() {
             1 => ivalue::into_python(py, results[0].clone().into()),
             n => {
-                Ok(ivalue::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?
+                Ok(objects::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?
                     .into_ptr())
             }
         }
@@ -236,7 +236,7 @@ fn saved_to_python(py: Python<'_>, value: SavedValue) -> Res<Bound<'_, PyAny>> {
         SavedValue::None => py.None().into_bound(py),
         SavedValue::Tensor(t) => tensor::wrap_bound(py, t)?,
         SavedValue::TensorList(list) => {
-            ivalue::tuple_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))?
+            objects::tuple_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))?
         }
         SavedValue::Value(value) => match ivalue::into_bound(py, value)? {
             list if list.is_instance_of::<PyList>() => {
@@ -250,7 +250,7 @@ fn saved_to_python(py: Python<'_>, value: SavedValue) -> Res<Bound<'_, PyAny>> {
 }
 
 fn sym_ints<'py>(py: Python<'py>, values: &[SymInt]) -> Res<Bound<'py, PyAny>> {
-    ivalue::tuple_of(py, values.len(), |i| Ok(scalar::sym_int_to_python(py, &values[i])?.into_ptr()))
+    objects::tuple_of(py, values.len(), |i| Ok(scalar::sym_int_to_python(py, &values[i])?.into_ptr()))
 }
 
 fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAny>> {
@@ -267,10 +267,10 @@ fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAn
         SavedMeta::MemoryFormat(value) => unsafe { owned(py, layout::memory_format_new_ref(*value))? },
         SavedMeta::Bool(value) => objects::boolean(py, *value),
         SavedMeta::ListSizes(list) => {
-            ivalue::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?
+            objects::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?
         }
         SavedMeta::ListScalarTypes(list) => {
-            ivalue::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?
+            objects::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?
         }
     })
 }

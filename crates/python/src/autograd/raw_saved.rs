@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::function_node::PyFunctionNode;
 use super::saved_tensor_hooks::PySavedTensorHooks;
 use crate::convert::ivalue;
+use crate::raw::objects;
 use crate::raw::Res;
 
 /// Where the variable is.
@@ -66,7 +67,7 @@ pub(super) fn get<'py>(py: Python<'py>, node: &Node, name: &str) -> Res<Option<B
         }
         let count = function.check_not_freed()?;
         let place = |i| Place::Function(node.clone(), i);
-        return Ok(Some(ivalue::tuple_of(py, count, |i| {
+        return Ok(Some(objects::tuple_of(py, count, |i| {
             Ok(Bound::new(py, SavedTensor { place: place(i) })?.into_ptr())
         })?));
     }
@@ -76,7 +77,7 @@ pub(super) fn get<'py>(py: Python<'py>, node: &Node, name: &str) -> Res<Option<B
         return Ok(Some(Bound::new(py, SavedTensor { place: Place::Operator(saved) })?.into_any()));
     }
     let mut saved = saved.into_iter();
-    let tuple = ivalue::tuple_of(py, saved.len(), |_| match saved.next() {
+    let tuple = objects::tuple_of(py, saved.len(), |_| match saved.next() {
         Some(saved) => Ok(Bound::new(py, SavedTensor { place: Place::Operator(saved) })?.into_ptr()),
         None => Ok(py.None().into_ptr()),
     })?;

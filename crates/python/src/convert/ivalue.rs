@@ -24,38 +24,6 @@ pub(crate) fn into_python(py: Python<'_>, value: IValue) -> Res<*mut ffi::PyObje
     }
 }
 
-/// A list of the given items, each a new reference.
-pub(crate) fn list_of(
-    py: Python<'_>,
-    len: usize,
-    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
-) -> Res<Bound<'_, PyAny>> {
-    // SAFETY: a fresh list, whose items are all set or which is dropped with null items, which lists allow.
-    unsafe {
-        let list = owned(py, ffi::PyList_New(len as ffi::Py_ssize_t))?;
-        for i in 0..len {
-            ffi::PyList_SET_ITEM(list.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
-        }
-        Ok(list)
-    }
-}
-
-/// A tuple of the given items, each a new reference.
-pub(crate) fn tuple_of(
-    py: Python<'_>,
-    len: usize,
-    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
-) -> Res<Bound<'_, PyAny>> {
-    // SAFETY: as for `list_of`.
-    unsafe {
-        let tuple = owned(py, ffi::PyTuple_New(len as ffi::Py_ssize_t))?;
-        for i in 0..len {
-            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
-        }
-        Ok(tuple)
-    }
-}
-
 /// A value as a Python object. `Tensor[]` becomes a tuple as PyTorch returns it; other lists become lists.
 pub(crate) fn into_bound(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>> {
     // SAFETY: the functions called return new references.
@@ -79,18 +47,20 @@ pub(crate) fn into_bound(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>>
         IValue::Generator(generator) => Bound::new(py, generator::PyGenerator { generator })?.into_any(),
         IValue::Stream(s) => {
             let parts = [s.id(), i64::from(s.device().index), s.device_type() as i64];
-            tuple_of(py, 3, |i| Ok(objects::int(py, parts[i])?.into_ptr()))?
+            objects::tuple_of(py, 3, |i| Ok(objects::int(py, parts[i])?.into_ptr()))?
         }
-        IValue::IntList(v) => list_of(py, v.len(), |i| Ok(objects::int(py, v[i])?.into_ptr()))?,
+        IValue::IntList(v) => objects::list_of(py, v.len(), |i| Ok(objects::int(py, v[i])?.into_ptr()))?,
         IValue::SymIntList(v) => {
-            list_of(py, v.len(), |i| Ok(scalar::sym_int_to_python(py, &v[i])?.into_ptr()))?
+            objects::list_of(py, v.len(), |i| Ok(scalar::sym_int_to_python(py, &v[i])?.into_ptr()))?
         }
-        IValue::DoubleList(v) => list_of(py, v.len(), |i| Ok(objects::float(py, v[i])?.into_ptr()))?,
-        IValue::BoolList(v) => list_of(py, v.len(), |i| Ok(objects::boolean(py, v[i]).into_ptr()))?,
-        IValue::TensorList(v) => tuple_of(py, v.len(), |i| tensor::wrap(v[i].clone()))?,
-        IValue::OptionalTensorList(v) => tuple_of(py, v.len(), |i| into_python(py, v[i].clone().into()))?,
-        IValue::List(v) => list_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
-        IValue::Tuple(v) => tuple_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
+        IValue::DoubleList(v) => objects::list_of(py, v.len(), |i| Ok(objects::float(py, v[i])?.into_ptr()))?,
+        IValue::BoolList(v) => objects::list_of(py, v.len(), |i| Ok(objects::boolean(py, v[i]).into_ptr()))?,
+        IValue::TensorList(v) => objects::tuple_of(py, v.len(), |i| tensor::wrap(v[i].clone()))?,
+        IValue::OptionalTensorList(v) => {
+            objects::tuple_of(py, v.len(), |i| into_python(py, v[i].clone().into()))?
+        }
+        IValue::List(v) => objects::list_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
+        IValue::Tuple(v) => objects::tuple_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
         IValue::Dict(v) => {
             let dict = objects::dict(py)?;
             for (key, value) in v.iter() {

@@ -47,10 +47,10 @@ pub(super) fn to_python<'py>(
 fn value_to_python<'py>(py: Python<'py>, value: &IValue) -> Res<Bound<'py, PyAny>> {
     match value {
         IValue::TensorList(list) => {
-            ivalue::list_of(py, list.len(), |i| ivalue::into_python(py, IValue::Tensor(list[i].clone())))
+            objects::list_of(py, list.len(), |i| ivalue::into_python(py, IValue::Tensor(list[i].clone())))
         }
         IValue::OptionalTensorList(list) => {
-            ivalue::list_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))
+            objects::list_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))
         }
         other => ivalue::into_bound(py, other.clone()),
     }

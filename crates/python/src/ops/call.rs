@@ -10,7 +10,7 @@ use super::parser::{Call, Parsed};
 use super::signature::{OutSource, Signature};
 use super::{error_text, return_types, torch_function, OpTable};
 use crate::convert::{ivalue, warnings};
-use crate::raw::objects::NewError;
+use crate::raw::objects::{self, NewError};
 use crate::raw::Res;
 
 /// Inputs of more elements than this let other threads run Python meanwhile. Below, releasing the lock and fighting
@@ -260,7 +260,7 @@ pub(crate) fn wrap_returns(py: Python<'_>, table: &OpTable, stack: &mut Stack) -
         0 => Ok(py.None().into_ptr()),
         n if n == table.binding().return_fields.len() => return_types::make(py, table.binding(), stack),
         n => {
-            let tuple = ivalue::tuple_of(py, n, |i| ivalue::into_python(py, std::mem::take(&mut stack[i])))?;
+            let tuple = objects::tuple_of(py, n, |i| ivalue::into_python(py, std::mem::take(&mut stack[i])))?;
             Ok(tuple.into_ptr())
         }
     }

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use super::convert_argument::convert_alone;
 use super::{call, signature};
 use crate::convert::{ivalue, warnings};
-use crate::raw::objects::{NewError, Objects, Text, Texts};
+use crate::raw::objects::{self, NewError, Objects, Text, Texts};
 use crate::raw::{Res, TextArgument};
 use crate::tensor;
 
@@ -127,14 +127,14 @@ pub(crate) fn call_boxed<'py>(
     Ok(match stack.len() {
         0 => py.None().into_bound(py),
         1 => list_return(py, std::mem::take(&mut stack[0]))?,
-        n => ivalue::tuple_of(py, n, |i| Ok(list_return(py, std::mem::take(&mut stack[i]))?.into_ptr()))?,
+        n => objects::tuple_of(py, n, |i| Ok(list_return(py, std::mem::take(&mut stack[i]))?.into_ptr()))?,
     })
 }
 
 /// Operators called by their full name return `Tensor[]` as a list.
 fn list_return(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>> {
     match value {
-        IValue::TensorList(list) => ivalue::list_of(py, list.len(), |i| tensor::wrap(list[i].clone())),
+        IValue::TensorList(list) => objects::list_of(py, list.len(), |i| tensor::wrap(list[i].clone())),
         other => ivalue::into_bound(py, other),
     }
 }

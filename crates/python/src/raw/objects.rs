@@ -17,6 +17,8 @@ use pyo3::types::{
 };
 use pyo3::{PyClass, PyClassInitializer, PyTypeInfo};
 
+use super::{owned, Res};
+
 /// Takes a new object of type `T`.
 ///
 /// # Safety
@@ -146,30 +148,45 @@ impl<'py, T> Item<'py> for &&Bound<'py, T> {
     }
 }
 
+/// A list of the given items, each a new reference.
+pub(crate) fn list_of(
+    py: Python<'_>,
+    len: usize,
+    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
+) -> Res<Bound<'_, PyAny>> {
+    // SAFETY: a fresh list, whose items are all set or which is dropped with null items, which lists allow.
+    unsafe {
+        let list = owned(py, ffi::PyList_New(len as ffi::Py_ssize_t))?;
+        for i in 0..len {
+            ffi::PyList_SET_ITEM(list.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
+        }
+        Ok(list)
+    }
+}
+
+/// A tuple of the given items, each a new reference.
+pub(crate) fn tuple_of(
+    py: Python<'_>,
+    len: usize,
+    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
+) -> Res<Bound<'_, PyAny>> {
+    // SAFETY: as for `list_of`.
+    unsafe {
+        let tuple = owned(py, ffi::PyTuple_New(len as ffi::Py_ssize_t))?;
+        for i in 0..len {
+            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
+        }
+        Ok(tuple)
+    }
+}
+
 /// A tuple of objects that exist.
 pub(crate) fn tuple<'py>(
     py: Python<'py>,
     items: impl IntoIterator<Item: Item<'py>, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyTuple>> {
-    try_tuple(py, items.into_iter().map(|item| Ok(item.object())))
-}
-
-/// A tuple of what an iterator makes.
-pub(crate) fn try_tuple<'py>(
-    py: Python<'py>,
-    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<Bound<'py, PyTuple>> {
-    let len = items.len();
-    // SAFETY: the result is a new tuple, which frees what it has when dropped early.
-    let tuple: Bound<'py, PyTuple> = unsafe { made(py, ffi::PyTuple_New(len as ffi::Py_ssize_t))? };
-    let mut filled = 0;
-    for item in items.take(len) {
-        // SAFETY: an empty place of a tuple that nobody else has, which takes the reference.
-        unsafe { ffi::PyTuple_SET_ITEM(tuple.as_ptr(), filled as ffi::Py_ssize_t, item?.into_ptr()) };
-        filled += 1;
-    }
-    check_filled(filled, len)?;
-    Ok(tuple)
+    let mut items = items.into_iter();
+    Ok(tuple_of(py, items.len(), |_| next_of(&mut items))?.cast_into()?)
 }
 
 /// A list of objects that exist.
@@ -177,33 +194,16 @@ pub(crate) fn list<'py>(
     py: Python<'py>,
     items: impl IntoIterator<Item: Item<'py>, IntoIter: ExactSizeIterator>,
 ) -> PyResult<Bound<'py, PyList>> {
-    try_list(py, items.into_iter().map(|item| Ok(item.object())))
+    let mut items = items.into_iter();
+    Ok(list_of(py, items.len(), |_| next_of(&mut items))?.cast_into()?)
 }
 
-/// A list of what an iterator makes.
-pub(crate) fn try_list<'py>(
-    py: Python<'py>,
-    items: impl ExactSizeIterator<Item = PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<Bound<'py, PyList>> {
-    let len = items.len();
-    // SAFETY: the result is a new list, which frees what it has when dropped early.
-    let list: Bound<'py, PyList> = unsafe { made(py, ffi::PyList_New(len as ffi::Py_ssize_t))? };
-    let mut filled = 0;
-    for item in items.take(len) {
-        // SAFETY: an empty place of a list that nobody else has, which takes the reference.
-        unsafe { ffi::PyList_SET_ITEM(list.as_ptr(), filled as ffi::Py_ssize_t, item?.into_ptr()) };
-        filled += 1;
+/// The next item, of which an iterator has as many as it says.
+fn next_of<'py>(items: &mut impl Iterator<Item: Item<'py>>) -> Res<*mut ffi::PyObject> {
+    match items.next() {
+        Some(item) => Ok(item.object().into_ptr()),
+        None => Err(PyRuntimeError::error("an iterator had fewer items than it said").into()),
     }
-    check_filled(filled, len)?;
-    Ok(list)
-}
-
-/// A place that was not filled must not be seen.
-fn check_filled(filled: usize, len: usize) -> PyResult<()> {
-    if filled != len {
-        return Err(PyRuntimeError::error("an iterator had fewer items than it said"));
-    }
-    Ok(())
 }
 
 /// How an exception is made: with its value, at once, so that raising it needs no memory any more.
@@ -248,7 +248,8 @@ impl<'py, T: AsRef<str>> IntoPyObject<'py> for Texts<T> {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        try_list(py, self.0.iter().map(|text| Ok(string(py, text.as_ref())?.into_any())))
+        let text = |i: usize| Ok(string(py, self.0[i].as_ref())?.into_ptr());
+        Ok(list_of(py, self.0.len(), text)?.cast_into()?)
     }
 }
 
@@ -261,7 +262,8 @@ impl<'py, T: PyClass + Into<PyClassInitializer<T>>> IntoPyObject<'py> for Object
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        try_list(py, self.0.into_iter().map(|value| Ok(Bound::new(py, value)?.into_any())))
+        let objects = self.0.into_iter().map(|value| Bound::new(py, value)).collect::<PyResult<Vec<_>>>()?;
+        list(py, objects)
     }
 }
 

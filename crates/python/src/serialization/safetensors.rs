@@ -68,12 +68,12 @@ impl Reader {
         let list = objects::empty_list(py)?;
         for name in self.metadata.offset_keys() {
             let Some(info) = self.metadata.info(&name) else { continue };
-            let sizes = info.shape.iter().map(|&size| Ok(objects::unsigned(py, size as u64)?.into_any()));
+            let size = |i: usize| Ok(objects::unsigned(py, info.shape[i] as u64)?.into_ptr());
             let (start, end) = info.data_offsets;
             let entry = [
                 objects::string(py, &name)?.into_any(),
                 objects::string(py, &format!("{:?}", info.dtype))?.into_any(),
-                objects::try_tuple(py, sizes)?.into_any(),
+                objects::tuple_of(py, info.shape.len(), size)?,
                 objects::unsigned(py, start as u64)?.into_any(),
                 objects::unsigned(py, end as u64)?.into_any(),
             ];
@@ -144,8 +144,7 @@ fn _safetensors_header<'py>(
             .ok_or_else(|| PyValueError::error(format!("the tensors up to {name} have too many bytes")))?;
         info.data_offsets = (start, end);
     }
-    let names = infos.iter().map(|(name, _)| Ok(objects::string(py, name)?.into_any()));
-    let names = objects::try_list(py, names)?;
+    let names = objects::list_of(py, infos.len(), |i| Ok(objects::string(py, &infos[i].0)?.into_ptr()))?;
     let texts = match metadata {
         None => None,
         Some(dict) => {

@@ -11,7 +11,7 @@ use super::attributes::{bool_ref, device_index, int_ref};
 use super::{construct, conversions, number, object, of_self, overridden_method};
 use crate::convert::{layout, scalar, size};
 use crate::raw::arguments::{flag, wrong_type};
-use crate::raw::objects::NewError;
+use crate::raw::objects::{self, NewError};
 use crate::raw::{borrow, guard, method_fast, method_kw, method_noargs, token, Res};
 
 /// Defines a method without arguments. The body sees the interpreter and the tensor.
@@ -147,7 +147,7 @@ method!(get_stride, "stride", ["dim"], 1, |py, t, _object, [dim]| match dim {
     Some(dim) if !dim.is_none() => int_ref(t.stride(dim_argument("stride", &dim)?)?),
     _ => {
         let strides = t.strides()?;
-        Ok(crate::convert::ivalue::tuple_of(py, strides.len(), |i| int_ref(strides[i]))?.into_ptr())
+        Ok(objects::tuple_of(py, strides.len(), |i| int_ref(strides[i]))?.into_ptr())
     }
 });
 

@@ -2,7 +2,7 @@
 
 use c10::{check, Result, Scalar, ScalarType, SymInt, Tensor};
 
-use crate::{at, tensor_of_ints};
+use crate::{at, ints_of, tensor_of_ints};
 
 /// The numbers in a vector of lengths or sizes.
 pub(super) fn lengths_of(lengths: &Tensor, name: &str) -> Result<Vec<i64>> {
@@ -13,12 +13,7 @@ pub(super) fn lengths_of(lengths: &Tensor, name: &str) -> Result<Vec<i64>> {
         lengths.device(),
         lengths.dtype().short_name()
     );
-    let elements = at::unbind_int(lengths, 0)?;
-    let mut values = c10::try_with_capacity(elements.len())?;
-    for element in &elements {
-        values.push(at::item(element)?.to_i64()?);
-    }
-    Ok(values)
+    ints_of(lengths)
 }
 
 /// How many of the sequences, the longest first, reach each time.
