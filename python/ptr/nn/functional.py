@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _FAMILIES = {
     "dropout": "alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
     "loss": (
-        "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss gaussian_nll_loss "
+        "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss gaussian_nll_loss "
         "hinge_embedding_loss huber_loss kl_div margin_ranking_loss multi_margin_loss multilabel_margin_loss "
         "multilabel_soft_margin_loss poisson_nll_loss smooth_l1_loss soft_margin_loss triplet_margin_loss "
         "triplet_margin_with_distance_loss"
@@ -35,7 +35,7 @@ _FAMILIES = {
         "unfold"
     ),
     "resize": "interpolate upsample upsample_bilinear upsample_nearest",
-    "sparse": "embedding",
+    "sparse": "embedding embedding_bag",
 }
 _FAMILY_OF = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 

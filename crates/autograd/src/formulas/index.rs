@@ -244,3 +244,76 @@ pub fn index_reduce_backward(
     let back = |t: Option<Tensor>, like: &Tensor| t.map(|t| at::reshape(&t, &like.sym_sizes())).transpose();
     Ok((back(a, self_)?, back(b, source)?))
 }
+
+/// The entries that are in a bag, and the incoming gradient of each entry's bag: zero for an entry in none.
+fn rows_of_bags(grad: &Tensor, bag_of_entry: &Tensor, include_last_offset: bool) -> Result<Tensor> {
+    if SymInt::ZERO.guard_eq(&grad.sym_size(0)?)? {
+        return at::new_zeros(grad, &[bag_of_entry.sym_size(0)?, grad.sym_size(1)?], None, None, None, None);
+    }
+    if !include_last_offset {
+        return at::index_select(grad, 0, bag_of_entry);
+    }
+    let outside = at::lt_scalar(bag_of_entry, &ZERO)?;
+    let rows = at::index_select(grad, 0, &at::clamp_min(bag_of_entry, &ZERO)?)?;
+    at::masked_fill_scalar(&rows, &at::unsqueeze(&outside, 1)?, &ZERO)
+}
+
+/// `_embedding_bag` with respect to the table
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn embedding_bag_weight_backward(
+    grad: &Tensor,
+    sizes: &[SymInt],
+    indices: &Tensor,
+    bag_of_entry: &Tensor,
+    bag_size: &Tensor,
+    max_indices: &Tensor,
+    scale_grad_by_freq: bool,
+    mode: i64,
+    sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    include_last_offset: bool,
+    padding_idx: i64,
+) -> Result<Tensor> {
+    const MEAN: i64 = 1;
+    const MAX: i64 = 2;
+    if sparse {
+        c10::bail!(NotImplemented, "embedding_bag_backward(): sparse gradients are not supported")
+    }
+    if mode == MAX {
+        let empty = at::unsqueeze(&at::eq_scalar(bag_size, &ZERO)?, 1)?;
+        let grad = at::masked_fill_scalar(grad, &empty, &ZERO)?;
+        let zeros = at::new_zeros(&grad, sizes, None, None, None, None)?;
+        return at::scatter_add(
+            &zeros,
+            0,
+            &at::to_dtype(max_indices, c10::ScalarType::Long, false, false, None)?,
+            &grad,
+        );
+    }
+    let mut grad = grad.clone();
+    if mode == MEAN {
+        let counts = at::clamp_min(bag_size, &ONE)?;
+        grad = at::div_tensor(&grad, &at::unsqueeze(&counts, 1)?)?;
+    }
+    let mut rows = rows_of_bags(&grad, bag_of_entry, include_last_offset)?;
+    if let Some(factors) = per_sample_weights {
+        rows = at::mul_tensor(&rows, &at::unsqueeze(factors, 1)?)?;
+    }
+    let padding = SymInt::from(padding_idx);
+    at::embedding_dense_backward(&rows, indices, &sizes[0], &padding, scale_grad_by_freq)
+}
+
+/// `_embedding_bag` with respect to the factors of the entries
+pub fn embedding_bag_factors_backward(
+    grad: &Tensor,
+    weight: &Tensor,
+    indices: &Tensor,
+    bag_of_entry: &Tensor,
+    include_last_offset: bool,
+    padding_idx: i64,
+) -> Result<Tensor> {
+    let rows = rows_of_bags(grad, bag_of_entry, include_last_offset)?;
+    let products = at::mul_tensor(&rows, &at::index_select(weight, 0, indices)?)?;
+    let sums = at::sum_dim_intlist(&products, Some(&[1]), false, None)?;
+    at::masked_fill_scalar(&sums, &at::eq_scalar(indices, &Scalar::Int(padding_idx))?, &ZERO)
+}

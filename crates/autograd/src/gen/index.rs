@@ -323,6 +323,29 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: embedding_dense_backward_apply,
     },
     DerivativeEntry {
+        op: "aten::_embedding_bag",
+        node_name: "EmbeddingBagBackward0",
+        source: "index.yaml",
+        differentiable: &[0, 6],
+        saved: &[
+            SavedArg::Meta { arg: 0, what: MetaKind::SymSizes, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b11 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Input { arg: 6, needed_by: 0b1 },
+            SavedArg::Value { arg: 7 },
+            SavedArg::Value { arg: 8 },
+            SavedArg::Output { ret: 1, needed_by: 0b11 },
+            SavedArg::Output { ret: 2, needed_by: 0b1 },
+            SavedArg::Output { ret: 3, needed_by: 0b1 },
+            SavedArg::Input { arg: 0, needed_by: 0b10 },
+        ],
+        output_differentiability: &[true, false, false, false],
+        forward: None,
+        backward: _embedding_bag_apply,
+    },
+    DerivativeEntry {
         op: "aten::embedding_renorm_",
         node_name: "EmbeddingRenormBackward0",
         source: "index.yaml",
@@ -797,6 +820,66 @@ fn embedding_dense_backward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
         let padding_idx = <SymInt as ArgType>::hold(ctx.value(1)?.clone())?;
         let padding_idx = <SymInt as ArgType>::borrow(&padding_idx);
         ctx.set_grad(0, embedding_rows(grad, indices, padding_idx)?);
+    }
+    Ok(())
+}
+
+fn _embedding_bag_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let weight_sym_sizes = ctx.sym_sizes(0)?;
+        let indices = &ctx.tensor(1)?;
+        let scale_grad_by_freq = <bool as ArgType>::hold(ctx.value(2)?.clone())?;
+        let scale_grad_by_freq = <bool as ArgType>::borrow(&scale_grad_by_freq);
+        let mode = <i64 as ArgType>::hold(ctx.value(3)?.clone())?;
+        let mode = <i64 as ArgType>::borrow(&mode);
+        let sparse = <bool as ArgType>::hold(ctx.value(4)?.clone())?;
+        let sparse = <bool as ArgType>::borrow(&sparse);
+        let per_sample_weights = ctx.opt_tensor(5)?;
+        let per_sample_weights = per_sample_weights.as_ref();
+        let include_last_offset = <bool as ArgType>::hold(ctx.value(6)?.clone())?;
+        let include_last_offset = <bool as ArgType>::borrow(&include_last_offset);
+        let padding_idx = <i64 as ArgType>::hold(ctx.value(7)?.clone())?;
+        let padding_idx = <i64 as ArgType>::borrow(&padding_idx);
+        let result1 = &ctx.tensor(8)?;
+        let result2 = &ctx.tensor(9)?;
+        let result3 = &ctx.tensor(10)?;
+        ctx.set_grad(
+            0,
+            embedding_bag_weight_backward(
+                grad,
+                &weight_sym_sizes,
+                indices,
+                &result1,
+                &result2,
+                &result3,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+                padding_idx,
+            )?,
+        );
+    }
+    if let (true, Some(grad)) = (ctx.needs(1), ctx.grad(0)) {
+        let weight = &ctx.tensor(11)?;
+        let indices = &ctx.tensor(1)?;
+        let include_last_offset = <bool as ArgType>::hold(ctx.value(6)?.clone())?;
+        let include_last_offset = <bool as ArgType>::borrow(&include_last_offset);
+        let padding_idx = <i64 as ArgType>::hold(ctx.value(7)?.clone())?;
+        let padding_idx = <i64 as ArgType>::borrow(&padding_idx);
+        let result1 = &ctx.tensor(8)?;
+        ctx.set_grad(
+            1,
+            embedding_bag_factors_backward(
+                grad,
+                weight,
+                indices,
+                &result1,
+                include_last_offset,
+                padding_idx,
+            )?,
+        );
     }
     Ok(())
 }

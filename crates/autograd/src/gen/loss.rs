@@ -244,6 +244,25 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         forward: None,
         backward: multilabel_margin_loss_forward_apply,
     },
+    DerivativeEntry {
+        op: "aten::_ctc_loss",
+        node_name: "CtcLossBackward0",
+        source: "loss.yaml",
+        differentiable: &[0],
+        saved: &[
+            SavedArg::Input { arg: 0, needed_by: 0b1 },
+            SavedArg::Input { arg: 1, needed_by: 0b1 },
+            SavedArg::Value { arg: 2 },
+            SavedArg::Value { arg: 3 },
+            SavedArg::Value { arg: 4 },
+            SavedArg::Value { arg: 5 },
+            SavedArg::Output { ret: 0, needed_by: 0b1 },
+            SavedArg::Output { ret: 1, needed_by: 0b1 },
+        ],
+        output_differentiability: &[true, false],
+        forward: None,
+        backward: _ctc_loss_apply,
+    },
 ];
 
 fn nll_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
@@ -636,6 +655,38 @@ fn multilabel_margin_loss_forward_apply(ctx: &mut BackwardCtx<'_>) -> Result<()>
         let reduction = <i64 as ArgType>::borrow(&reduction);
         let is_target = &ctx.tensor(3)?;
         ctx.set_grad(0, at::multilabel_margin_loss_backward(grad, self_, target, reduction, is_target)?);
+    }
+    Ok(())
+}
+
+fn _ctc_loss_apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        let log_probs = &ctx.tensor(0)?;
+        let targets = &ctx.tensor(1)?;
+        let input_lengths = <Vec<i64> as ArgType>::hold(ctx.value(2)?.clone())?;
+        let input_lengths = <Vec<i64> as ArgType>::borrow(&input_lengths);
+        let target_lengths = <Vec<i64> as ArgType>::hold(ctx.value(3)?.clone())?;
+        let target_lengths = <Vec<i64> as ArgType>::borrow(&target_lengths);
+        let blank = <i64 as ArgType>::hold(ctx.value(4)?.clone())?;
+        let blank = <i64 as ArgType>::borrow(&blank);
+        let zero_infinity = <bool as ArgType>::hold(ctx.value(5)?.clone())?;
+        let zero_infinity = <bool as ArgType>::borrow(&zero_infinity);
+        let result0 = &ctx.tensor(6)?;
+        let result1 = &ctx.tensor(7)?;
+        ctx.set_grad(
+            0,
+            at::_ctc_loss_backward(
+                grad,
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                &result0,
+                &result1,
+                blank,
+                zero_infinity,
+            )?,
+        );
     }
     Ok(())
 }

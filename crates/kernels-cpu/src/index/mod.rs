@@ -6,6 +6,7 @@
 
 mod advanced;
 mod bounds;
+mod embedding_bag;
 mod index_add;
 mod index_select;
 pub(crate) mod lines;
@@ -21,6 +22,7 @@ pub(crate) use scatter_gather::by_size;
 /// Registers the family.
 pub(crate) fn register() {
     advanced::register();
+    embedding_bag::register();
     index_add::register();
     index_select::register();
     masked_fill::register();

@@ -121,6 +121,21 @@ pub mod handles {
     /// `aten::embedding_dense_backward`
     pub static EMBEDDING_DENSE_BACKWARD: TypedOp<(Tensor, Tensor, SymInt, SymInt, bool), Tensor> =
         TypedOp::new("aten::embedding_dense_backward", "");
+    /// `aten::_embedding_bag`
+    pub static _EMBEDDING_BAG: TypedOp<
+        (Tensor, Tensor, Tensor, bool, i64, bool, Option<Tensor>, bool, i64),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::_embedding_bag", "");
+    /// `aten::embedding_bag`
+    pub static EMBEDDING_BAG: TypedOp<
+        (Tensor, Tensor, Tensor, bool, i64, bool, Option<Tensor>, bool),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::embedding_bag", "");
+    /// `aten::embedding_bag.padding_idx`
+    pub static EMBEDDING_BAG_PADDING_IDX: TypedOp<
+        (Tensor, Tensor, Tensor, bool, i64, bool, Option<Tensor>, bool, Option<i64>),
+        (Tensor, Tensor, Tensor, Tensor),
+    > = TypedOp::new("aten::embedding_bag", "padding_idx");
     /// `aten::embedding_renorm_`
     pub static EMBEDDING_RENORM_: TypedOp<(Tensor, Tensor, f64, f64), Tensor> =
         TypedOp::new("aten::embedding_renorm_", "");
@@ -570,6 +585,82 @@ pub mod calls {
             num_weights,
             padding_idx,
             scale_grad_by_freq,
+        ))
+    }
+
+    /// `aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn _embedding_bag(
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+        padding_idx: i64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_EMBEDDING_BAG.call((
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
+        ))
+    }
+
+    /// `aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn embedding_bag(
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::EMBEDDING_BAG.call((
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+        ))
+    }
+
+    /// `aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)`
+    #[inline]
+    pub fn embedding_bag_padding_idx(
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+        padding_idx: Option<i64>,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::EMBEDDING_BAG_PADDING_IDX.call((
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
         ))
     }
 
@@ -1274,6 +1365,94 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::EMBEDDING_DENSE_BACKWARD
             .redispatch(keyset, (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq))
+    }
+
+    /// `aten::_embedding_bag`
+    #[inline]
+    pub fn _embedding_bag(
+        keyset: DispatchKeySet,
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+        padding_idx: i64,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::_EMBEDDING_BAG.redispatch(
+            keyset,
+            (
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+                padding_idx,
+            ),
+        )
+    }
+
+    /// `aten::embedding_bag`
+    #[inline]
+    pub fn embedding_bag(
+        keyset: DispatchKeySet,
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::EMBEDDING_BAG.redispatch(
+            keyset,
+            (
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+            ),
+        )
+    }
+
+    /// `aten::embedding_bag.padding_idx`
+    #[inline]
+    pub fn embedding_bag_padding_idx(
+        keyset: DispatchKeySet,
+        weight: &Tensor,
+        indices: &Tensor,
+        offsets: &Tensor,
+        scale_grad_by_freq: bool,
+        mode: i64,
+        sparse: bool,
+        per_sample_weights: Option<&Tensor>,
+        include_last_offset: bool,
+        padding_idx: Option<i64>,
+    ) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+        handles::EMBEDDING_BAG_PADDING_IDX.redispatch(
+            keyset,
+            (
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+                padding_idx,
+            ),
+        )
     }
 
     /// `aten::embedding_renorm_`

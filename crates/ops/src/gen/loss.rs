@@ -154,6 +154,23 @@ pub mod handles {
         (Tensor, Tensor, Tensor, i64, Tensor, Tensor),
         Tensor,
     > = TypedOp::new("aten::multilabel_margin_loss_backward", "grad_input");
+    /// `aten::_ctc_loss`
+    pub static _CTC_LOSS: TypedOp<(Tensor, Tensor, Vec<i64>, Vec<i64>, i64, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::_ctc_loss", "");
+    /// `aten::_ctc_loss.Tensor`
+    pub static _CTC_LOSS_TENSOR: TypedOp<(Tensor, Tensor, Tensor, Tensor, i64, bool), (Tensor, Tensor)> =
+        TypedOp::new("aten::_ctc_loss", "Tensor");
+    /// `aten::_ctc_loss_backward`
+    pub static _CTC_LOSS_BACKWARD: TypedOp<
+        (Tensor, Tensor, Tensor, Vec<i64>, Vec<i64>, Tensor, Tensor, i64, bool),
+        Tensor,
+    > = TypedOp::new("aten::_ctc_loss_backward", "");
+    /// `aten::ctc_loss.IntList`
+    pub static CTC_LOSS_INTLIST: TypedOp<(Tensor, Tensor, Vec<i64>, Vec<i64>, i64, i64, bool), Tensor> =
+        TypedOp::new("aten::ctc_loss", "IntList");
+    /// `aten::ctc_loss.Tensor`
+    pub static CTC_LOSS_TENSOR: TypedOp<(Tensor, Tensor, Tensor, Tensor, i64, i64, bool), Tensor> =
+        TypedOp::new("aten::ctc_loss", "Tensor");
 }
 
 /// Typed calls.
@@ -695,6 +712,109 @@ pub mod calls {
             reduction,
             is_target,
             grad_input,
+        ))
+    }
+
+    /// `aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn _ctc_loss(
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_CTC_LOSS.call((log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))
+    }
+
+    /// `aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)`
+    #[inline]
+    pub fn _ctc_loss_tensor(
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_CTC_LOSS_TENSOR.call((
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            blank,
+            zero_infinity,
+        ))
+    }
+
+    /// `aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor`
+    #[inline]
+    pub fn _ctc_loss_backward(
+        grad: &Tensor,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        neg_log_likelihood: &Tensor,
+        log_alpha: &Tensor,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::_CTC_LOSS_BACKWARD.call((
+            grad,
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            neg_log_likelihood,
+            log_alpha,
+            blank,
+            zero_infinity,
+        ))
+    }
+
+    /// `aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor`
+    #[inline]
+    pub fn ctc_loss_intlist(
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        blank: i64,
+        reduction: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::CTC_LOSS_INTLIST.call((
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            blank,
+            reduction,
+            zero_infinity,
+        ))
+    }
+
+    /// `aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor`
+    #[inline]
+    pub fn ctc_loss_tensor(
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        blank: i64,
+        reduction: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::CTC_LOSS_TENSOR.call((
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            blank,
+            reduction,
+            zero_infinity,
         ))
     }
 }
@@ -1294,5 +1414,101 @@ pub mod redispatch {
     ) -> Result<Tensor> {
         handles::MULTILABEL_MARGIN_LOSS_BACKWARD_GRAD_INPUT
             .redispatch(keyset, (grad_output, self_, target, reduction, is_target, grad_input))
+    }
+
+    /// `aten::_ctc_loss`
+    #[inline]
+    pub fn _ctc_loss(
+        keyset: DispatchKeySet,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_CTC_LOSS
+            .redispatch(keyset, (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))
+    }
+
+    /// `aten::_ctc_loss.Tensor`
+    #[inline]
+    pub fn _ctc_loss_tensor(
+        keyset: DispatchKeySet,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<(Tensor, Tensor)> {
+        handles::_CTC_LOSS_TENSOR
+            .redispatch(keyset, (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))
+    }
+
+    /// `aten::_ctc_loss_backward`
+    #[inline]
+    pub fn _ctc_loss_backward(
+        keyset: DispatchKeySet,
+        grad: &Tensor,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        neg_log_likelihood: &Tensor,
+        log_alpha: &Tensor,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::_CTC_LOSS_BACKWARD.redispatch(
+            keyset,
+            (
+                grad,
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                neg_log_likelihood,
+                log_alpha,
+                blank,
+                zero_infinity,
+            ),
+        )
+    }
+
+    /// `aten::ctc_loss.IntList`
+    #[inline]
+    pub fn ctc_loss_intlist(
+        keyset: DispatchKeySet,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &[i64],
+        target_lengths: &[i64],
+        blank: i64,
+        reduction: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::CTC_LOSS_INTLIST.redispatch(
+            keyset,
+            (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity),
+        )
+    }
+
+    /// `aten::ctc_loss.Tensor`
+    #[inline]
+    pub fn ctc_loss_tensor(
+        keyset: DispatchKeySet,
+        log_probs: &Tensor,
+        targets: &Tensor,
+        input_lengths: &Tensor,
+        target_lengths: &Tensor,
+        blank: i64,
+        reduction: i64,
+        zero_infinity: bool,
+    ) -> Result<Tensor> {
+        handles::CTC_LOSS_TENSOR.redispatch(
+            keyset,
+            (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity),
+        )
     }
 }

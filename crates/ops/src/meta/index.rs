@@ -537,3 +537,70 @@ pub fn scatter_reduce_meta<I: SizeInt>(
     );
     scatter_checks::<I>("scatter", outs, self_, dim, index, Some(src))
 }
+
+/// `_embedding_bag`: the bags' vectors, the bag of each entry, the size of each bag, and the rows of the maxima.
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn embedding_bag_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    _scale_grad_by_freq: bool,
+    mode: i64,
+    _sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    include_last_offset: bool,
+    _padding_idx: i64,
+) -> Result<()> {
+    const MAX: i64 = 2;
+    for (place, argument, tensor) in [(1, "indices", indices), (2, "offsets", offsets)] {
+        check!(
+            matches!(tensor.dtype(), ScalarType::Int | ScalarType::Long),
+            "Expected tensor for argument #{place} '{argument}' to have one of the following scalar types: Long, Int; but got \
+             {} instead (while checking arguments for embedding_bag)",
+            tensor.dtype().short_name()
+        );
+        check!(
+            tensor.dim() == 1,
+            "embedding_bag: {argument} has to be a 1D Tensor, but got {} dimensions",
+            tensor.dim()
+        );
+    }
+    check!(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension {}", weight.dim());
+    check!(
+        matches!(weight.dtype(), ScalarType::Half | ScalarType::BFloat16 | ScalarType::Float | ScalarType::Double),
+        "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, Double; \
+         but got {} instead (while checking arguments for embedding_bag)",
+        weight.dtype().short_name()
+    );
+    check!((0..=MAX).contains(&mode), "`mode` must be sum, mean, or max.");
+    let (entries, width) = (size_at::<I>(indices, 0)?, size_at::<I>(weight, 1)?);
+    if let Some(factors) = per_sample_weights {
+        check!(mode == 0, "embedding_bag: per_sample_weights only supported with mode='sum'");
+        check!(
+            factors.dtype() == weight.dtype(),
+            "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 'per_sample_weights'; \
+             but type {} does not equal {} (while checking arguments for embedding_bag)",
+            weight.dtype().short_name(),
+            factors.dtype().short_name()
+        );
+        let sizes = I::sizes_of(factors)?;
+        check!(
+            I::expect_same(&sizes, std::slice::from_ref(&entries))?,
+            "embedding_bag: expected per_sample_weights of the size of indices ({entries}), got sizes {:?}",
+            &sizes[..]
+        );
+    }
+    let mut bags = size_at::<I>(offsets, 0)?;
+    if include_last_offset {
+        check!(!bags.expect_eq(&I::ZERO)?, "include_last_offset: number of offset should be at least 1");
+        bags = I::from_sym(&bags.to_sym().sym_sub(&c10::SymInt::ONE)?)?;
+    }
+    let options = weight.options();
+    let integers = options.dtype(c10::promote_types(indices.dtype(), offsets.dtype())?);
+    outs.set_output_contiguous(0, &[bags.clone(), width.clone()], options)?;
+    outs.set_output_contiguous(1, &[entries], integers)?;
+    outs.set_output_contiguous(2, &[bags.clone()], integers)?;
+    let of_maxima = [bags, width];
+    outs.set_output_contiguous(3, if mode == MAX { &of_maxima } else { &of_maxima[..1] }, integers)
+}

@@ -3,6 +3,8 @@
 use c10::{check, Result, ScalarType, SizeInt, SymInt, Tensor};
 use iter::StructuredOutputs;
 
+use crate::sym;
+
 fn check_nll<I: SizeInt>(self_: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
     check!(self_.dim() > 0 && self_.dim() <= 2, "input tensor should be 1D or 2D");
     check!(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
@@ -103,4 +105,120 @@ pub fn nll_loss_backward_meta<I: SizeInt>(
         );
     }
     outs.set_output_contiguous(0, &sizes, self_.options())
+}
+
+/// Checks the arguments of `_ctc_loss`, and gives the sizes of `alpha`.
+fn check_ctc<I: SizeInt>(
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &[i64],
+    target_lengths: &[i64],
+    blank: i64,
+) -> Result<[I; 3]> {
+    const OF: &str = "(while checking arguments for ctc_loss_allocate_outputs)";
+    check!(
+        log_probs.dim() == 3,
+        "Expected 3-dimensional tensor, but got {}-dimensional tensor for argument #1 'log_probs' {OF}",
+        log_probs.dim()
+    );
+    check!(!sym::is_empty(log_probs)?, "log_probs tensor must not be empty");
+    check!(
+        matches!(targets.dtype(), ScalarType::Int | ScalarType::Long),
+        "Expected tensor for argument #2 'targets' to have scalar type Int; but got torch.{}Tensor instead {OF}",
+        targets.dtype().short_name()
+    );
+    check!(
+        matches!(targets.dim(), 1 | 2),
+        "Expected 1 to 2 dimensions, but got {}-dimensional tensor for argument #2 'targets' {OF}",
+        targets.dim()
+    );
+    let (sizes, target_sizes) = (I::sizes_of(log_probs)?, I::sizes_of(targets)?);
+    let [steps, sequences, classes] = [0, 1, 2].map(|d| sizes[d].clone());
+    let count = |n: usize| -> Result<I> { I::from_sym(&SymInt::from(n as i64)) };
+    check!(sequences.expect_eq(&count(input_lengths.len())?)?, "input_lengths must be of size batch_size");
+    check!(sequences.expect_eq(&count(target_lengths.len())?)?, "target_lengths must be of size batch_size");
+    check!(
+        blank >= 0 && I::from_sym(&SymInt::from(blank))?.expect_lt(&classes)?,
+        "blank must be in label range"
+    );
+    for &length in input_lengths {
+        check!(length >= 0, "Expected input_lengths to have value at least 0, but got value {length} {OF}");
+        check!(
+            I::from_sym(&SymInt::from(length))?.expect_le(&steps)?,
+            "Expected input_lengths to have value at most {steps}, but got value {length} {OF}"
+        );
+    }
+    let (mut longest, mut total) = (0, 0_i64);
+    for &length in target_lengths {
+        check!(length >= 0, "Expected target_lengths to have value at least 0, but got value {length} {OF}");
+        longest = longest.max(length);
+        total = total.saturating_add(length);
+    }
+    if targets.dim() == 1 {
+        check!(
+            target_sizes[0].expect_eq(&I::from_sym(&SymInt::from(total))?)?,
+            "Expected tensor to have size {total} at dimension 0, but got size {} for argument #2 'targets' {OF}",
+            target_sizes[0]
+        );
+    } else {
+        check!(
+            target_sizes[0].expect_eq(&sequences)?,
+            "Expected tensor to have size {sequences} at dimension 0, but got size {} for argument #2 'targets' {OF}",
+            target_sizes[0]
+        );
+        check!(
+            I::from_sym(&SymInt::from(longest))?.expect_le(&target_sizes[1])?,
+            "Expected tensor to have size at least {longest} at dimension 1, but got size {} for argument #2 'targets' {OF}",
+            target_sizes[1]
+        );
+    }
+    let width = SymInt::from(longest).sym_mul(&SymInt::from(2))?.sym_add(&SymInt::ONE)?;
+    Ok([sequences, steps, I::from_sym(&width)?])
+}
+
+/// `_ctc_loss`: the loss of each sequence, and the log probabilities of the beginnings of its paths.
+pub fn ctc_loss_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &[i64],
+    target_lengths: &[i64],
+    blank: i64,
+    _zero_infinity: bool,
+) -> Result<()> {
+    let alpha = check_ctc::<I>(log_probs, targets, input_lengths, target_lengths, blank)?;
+    outs.set_output_contiguous(0, &alpha[..1], log_probs.options())?;
+    outs.set_output_contiguous(1, &alpha, log_probs.options())
+}
+
+/// `_ctc_loss_backward`
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn ctc_loss_backward_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    grad: &Tensor,
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &[i64],
+    target_lengths: &[i64],
+    neg_log_likelihood: &Tensor,
+    log_alpha: &Tensor,
+    blank: i64,
+    _zero_infinity: bool,
+) -> Result<()> {
+    let alpha = check_ctc::<I>(log_probs, targets, input_lengths, target_lengths, blank)?;
+    for (argument, tensor, expected) in [
+        ("grad", grad, &alpha[..1]),
+        ("neg_log_likelihood", neg_log_likelihood, &alpha[..1]),
+        ("log_alpha", log_alpha, &alpha[..]),
+    ] {
+        let sizes = I::sizes_of(tensor)?;
+        check!(
+            I::expect_same(&sizes, expected)? && tensor.dtype() == log_probs.dtype(),
+            "ctc_loss_backward: expected {argument} of sizes {expected:?} and dtype {}, got {:?} and {}",
+            log_probs.dtype(),
+            &sizes[..],
+            tensor.dtype()
+        );
+    }
+    outs.set_output_contiguous(0, &I::sizes_of(log_probs)?, log_probs.options())
 }

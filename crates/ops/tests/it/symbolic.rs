@@ -40,6 +40,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("_index_put_impl_", &["f[n c], (l[m]), f[m c]", "f[n c], (None l[m]), f[]"]),
     ("index_select", &["f[n c], 1, l[m]"]),
     ("index_add", &["f[n c], 0, l[m], f[m c]"]),
+    (
+        "_embedding_bag",
+        &[
+            "f[n c], l[m], l[h], false, 2, false, None, true",
+            "f[n c], l[m], l[h], false, 0, false, f[m], false",
+        ],
+    ),
     ("gather", &["f[n c], 1, l[n m]"]),
     ("scatter.src", &["f[n c], 1, l[n m], f[n m]"]),
     ("scatter.value", &["f[n c], 1, l[n m], 2"]),
@@ -91,6 +98,11 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "nll_loss_forward",
         &["f[n c], l[n], None, 1, -100", "f[n c], l[n], f[c], 0, -100", "f[c], l[], None, 2, 1"],
     ),
+    (
+        "_ctc_loss",
+        &["f[n c h], l[c h], {2 1 1}, {1 2 0}, 0, false", "f[n c h], l[3], {2 1 1}, {1 2 0}, 0, false"],
+    ),
+    ("_ctc_loss_backward", &["f[c], f[n c h], l[c h], {2 1 1}, {1 2 0}, f[c], f[c n 5], 0, false"]),
     (
         "nll_loss_backward",
         &["f[], f[n c], l[n], None, 1, -100, f[]", "f[n], f[n c], l[n], None, 0, -100, f[]"],

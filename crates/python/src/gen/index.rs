@@ -6,6 +6,20 @@ use super::{Binding, Namespaces, Overload};
 /// The bindings.
 pub(super) static BINDINGS: &[Binding] = &[
     Binding {
+        name: "_embedding_bag",
+        namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+        overloads: &[Overload {
+            op: Some("aten::_embedding_bag"),
+            out: None,
+            namespaces: Namespaces::FUNCTION.with(Namespaces::METHOD),
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "_index_put_impl_",
         namespaces: Namespaces::FUNCTION,
         overloads: &[Overload {
@@ -56,6 +70,28 @@ pub(super) static BINDINGS: &[Binding] = &[
             namespaces: Namespaces::FUNCTION,
             self_arg: None,
         }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "embedding_bag",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::embedding_bag.padding_idx"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::embedding_bag"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

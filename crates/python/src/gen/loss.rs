@@ -6,6 +6,42 @@ use super::{Binding, Namespaces, Overload};
 /// The bindings.
 pub(super) static BINDINGS: &[Binding] = &[
     Binding {
+        name: "_ctc_loss",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::_ctc_loss.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::_ctc_loss"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "_ctc_loss_backward",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[Overload {
+            op: Some("aten::_ctc_loss_backward"),
+            out: None,
+            namespaces: Namespaces::FUNCTION,
+            self_arg: None,
+        }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
         name: "binary_cross_entropy",
         namespaces: Namespaces::NN,
         overloads: &[Overload {
@@ -84,6 +120,28 @@ pub(super) static BINDINGS: &[Binding] = &[
             namespaces: Namespaces::NN,
             self_arg: None,
         }],
+        return_fields: &[],
+        takes_requires_grad: false,
+        numbers_as_tensors: false,
+        is_manual: false,
+    },
+    Binding {
+        name: "ctc_loss",
+        namespaces: Namespaces::FUNCTION,
+        overloads: &[
+            Overload {
+                op: Some("aten::ctc_loss.Tensor"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+            Overload {
+                op: Some("aten::ctc_loss.IntList"),
+                out: None,
+                namespaces: Namespaces::FUNCTION,
+                self_arg: None,
+            },
+        ],
         return_fields: &[],
         takes_requires_grad: false,
         numbers_as_tensors: false,

@@ -10,7 +10,7 @@ from ptr.nn import _reduction as _Reduction
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 Tensor = torch.Tensor
@@ -283,6 +283,21 @@ def cosine_embedding_loss(
     return _VF.cosine_embedding_loss(
         input1, input2, target, margin, _Reduction.enum_of(size_average, reduce, reduction)
     )
+
+
+@_overridable
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Return the negative log probability of labellings of sequences; see :class:`~ptr.nn.CTCLoss`."""
+    number = _Reduction.get_enum(reduction)
+    return _VF.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
 
 
 @_overridable

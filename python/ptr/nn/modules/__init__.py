@@ -41,7 +41,7 @@ _FILES = {
     ),
     "linear": "Bilinear Identity Linear",
     "loss": (
-        "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss HingeEmbeddingLoss "
+        "BCELoss BCEWithLogitsLoss CTCLoss CosineEmbeddingLoss CrossEntropyLoss GaussianNLLLoss HingeEmbeddingLoss "
         "HuberLoss KLDivLoss L1Loss MSELoss MarginRankingLoss MultiLabelMarginLoss MultiLabelSoftMarginLoss "
         "MultiMarginLoss NLLLoss PoissonNLLLoss SmoothL1Loss SoftMarginLoss TripletMarginLoss "
         "TripletMarginWithDistanceLoss"
@@ -58,7 +58,7 @@ _FILES = {
         "MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
     ),
     "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
-    "sparse": "Embedding",
+    "sparse": "Embedding EmbeddingBag",
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
+    "CTCLoss",
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
@@ -437,6 +438,63 @@ class CosineEmbeddingLoss(_Loss):
             target,
             margin=self.margin,
             reduction=self.reduction,
+        )
+
+
+class CTCLoss(_Loss):
+    """The loss of connectionist temporal classification: sequences whose alignment with their labels is not known.
+
+    The negative log of the probability of a labelling: the sum over all paths of classes, one per step, that give it
+    when repetitions are merged and blanks then removed. From A. Graves et al., "Connectionist Temporal Classification:
+    Labelling Unsegmented Sequence Data with Recurrent Neural Networks", ICML 2006.
+
+    Args:
+        blank: the class of the blank. Default: 0.
+        reduction: ``"none"``, ``"mean"`` (each loss is divided by the length of its target first) or ``"sum"``.
+            Default: ``"mean"``.
+        zero_infinity: whether infinite losses, of targets that do not fit into their inputs, are zero and have no
+            gradient.
+
+    Shape:
+        - Log probabilities: :math:`(T, N, C)` or :math:`(T, C)`, as ``log_softmax`` gives them.
+        - Targets: :math:`(N, S)`, or all of them one after the other, int64 or int32.
+        - Lengths of inputs and targets: :math:`(N)`, tensors or tuples.
+        - Output: a scalar, or :math:`(N)` without reduction.
+
+    Raises:
+        RuntimeError: lengths, targets or the blank are out of bounds.
+
+    Example::
+
+        >>> scores = torch.randn(50, 16, 20).log_softmax(2)
+        >>> labels = torch.randint(1, 20, (16, 30))
+        >>> nn.CTCLoss()(scores, labels, (50,) * 16, (20,) * 16).shape
+        torch.Size([])
+    """
+
+    __constants__ = ["blank", "reduction"]
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(
+        self,
+        log_probs: torch.Tensor,
+        targets: torch.Tensor,
+        input_lengths: torch.Tensor,
+        target_lengths: torch.Tensor,
+    ) -> torch.Tensor:
+        """Return the loss."""
+        return F.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
         )
 
 

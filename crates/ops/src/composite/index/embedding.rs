@@ -98,6 +98,73 @@ pub fn embedding_renorm_(self_: &Tensor, indices: &Tensor, max_norm: f64, norm_t
     at::mul__tensor(self_, &cast(&at::unsqueeze(&factor, 1)?, self_.dtype())?)
 }
 
+/// `aten::embedding_bag`
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn embedding_bag(
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    scale_grad_by_freq: bool,
+    mode: i64,
+    sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    include_last_offset: bool,
+) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+    embedding_bag_padding_idx(
+        weight,
+        indices,
+        offsets,
+        scale_grad_by_freq,
+        mode,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        None,
+    )
+}
+
+/// `aten::embedding_bag.padding_idx`
+#[allow(clippy::too_many_arguments)] // The operator has that many.
+pub fn embedding_bag_padding_idx(
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    scale_grad_by_freq: bool,
+    mode: i64,
+    sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    include_last_offset: bool,
+    padding_idx: Option<i64>,
+) -> Result<(Tensor, Tensor, Tensor, Tensor)> {
+    let mut padding = -1;
+    if let Some(index) = padding_idx {
+        check!(
+            weight.dim() >= 1,
+            "weight has to be a 2D Tensor, but got Tensor of dimension {}",
+            weight.dim()
+        );
+        let rows = weight.size(0)?;
+        check!(
+            (-rows..rows).contains(&index),
+            "padding_idx must be within the number of embeddings, {} through {}, but got {index}",
+            -rows,
+            rows - 1
+        );
+        padding = if index < 0 { index + rows } else { index };
+    }
+    at::_embedding_bag(
+        weight,
+        indices,
+        offsets,
+        scale_grad_by_freq,
+        mode,
+        sparse,
+        per_sample_weights,
+        include_last_offset,
+        padding,
+    )
+}
+
 /// `aten::one_hot`
 pub fn one_hot(self_: &Tensor, num_classes: i64) -> Result<Tensor> {
     check!(

@@ -1,10 +1,12 @@
 //! Composites of the `loss` family. `reduction` is 0 none, 1 mean, 2 sum.
 
+mod ctc;
 mod distance;
 mod entropy;
 mod margin;
 mod robust;
 
+pub use ctc::*;
 pub use distance::*;
 pub use entropy::*;
 pub use margin::*;

@@ -57,6 +57,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", &["core", "pt2_compliant_tag"]),
 ("aten::embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor", &["core", "pt2_compliant_tag"]),
+("aten::_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, Tensor)", &["pt2_compliant_tag"]),
 ("aten::embedding_renorm_(Tensor(a!) self, Tensor indices, float max_norm, float norm_type) -> Tensor(a!)", &["inplace", "pt2_compliant_tag"]),
 ("aten::one_hot(Tensor self, int num_classes=-1) -> Tensor", &["dynamic_output_shape", "pt2_compliant_tag"]),
 ("aten::take(Tensor self, Tensor index) -> Tensor", &["pt2_compliant_tag"]),
@@ -109,6 +112,9 @@ static SCATTER_ADD_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &[Tensor]) -> 
 static MASKED_FILL_KERNEL: DispatchStub<fn(&TensorIterator, &Scalar) -> Result<()>> =
     DispatchStub::new("masked_fill_kernel");
 static NONZERO_KERNEL: DispatchStub<fn(&Tensor) -> Result<Tensor>> = DispatchStub::new("nonzero_kernel");
+static EMBEDDING_BAG_KERNEL: DispatchStub<
+    fn(&Tensor, &Tensor, &Tensor, i64, Option<&Tensor>, bool, i64, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("embedding_bag_kernel");
 static SCATTER_REDUCE_KERNEL: DispatchStub<fn(i64, &Tensor, &Tensor, &str, bool, &[Tensor]) -> Result<()>> =
     DispatchStub::new("scatter_reduce_kernel");
 
@@ -317,6 +323,46 @@ fn masked_fill__scalar_run(
     outs.finish()
 }
 
+fn _embedding_bag_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    scale_grad_by_freq: bool,
+    mode: i64,
+    sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    include_last_offset: bool,
+    padding_idx: i64,
+) -> Result<()> {
+    with_sizes!([outs, weight, indices, offsets, per_sample_weights] meta::index::embedding_bag_meta(outs, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_embedding_bag",
+        &[
+            ("weight", &weight),
+            ("indices", &indices),
+            ("offsets", &offsets),
+            ("per_sample_weights", &per_sample_weights),
+        ],
+    )? {
+        EMBEDDING_BAG_KERNEL.get(key)?(
+            weight,
+            indices,
+            offsets,
+            mode,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_embedding_bag"))?;
+    }
+    outs.finish()
+}
+
 fn scatter_reduce_two_run(
     keyset: DispatchKeySet,
     outs: &mut StructuredOutputs,
@@ -343,6 +389,7 @@ fn scatter_reduce_two_run(
 
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("embedding_bag_kernel").missing(key, &EMBEDDING_BAG_KERNEL));
     missing.extend(Serves::dense("gather_kernel").missing(key, &GATHER_KERNEL));
     missing.extend(Serves::dense("index_add_kernel").missing(key, &INDEX_ADD_KERNEL));
     missing.extend(Serves::dense("index_kernel").missing(key, &INDEX_KERNEL));
@@ -801,6 +848,95 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                 num_weights,
                 padding_idx,
                 scale_grad_by_freq,
+            )
+        },
+    )?;
+    registrar.structured(
+        "_embedding_bag",
+        &handles::_EMBEDDING_BAG,
+        Serves::dense("embedding_bag_kernel"),
+        |keyset,
+         (
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
+        )| {
+            let mut outs = StructuredOutputs::functional(4);
+            _embedding_bag_run(
+                keyset,
+                &mut outs,
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+                padding_idx,
+            )?;
+            Ok((outs.take(0)?, outs.take(1)?, outs.take(2)?, outs.take(3)?))
+        },
+    )?;
+    registrar.implement_transparent(
+        "embedding_bag",
+        &handles::EMBEDDING_BAG,
+        IMPLICIT,
+        |_,
+         (
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+        )| {
+            composite::index::embedding_bag(
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "embedding_bag.padding_idx",
+        &handles::EMBEDDING_BAG_PADDING_IDX,
+        IMPLICIT,
+        |_,
+         (
+            weight,
+            indices,
+            offsets,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            per_sample_weights,
+            include_last_offset,
+            padding_idx,
+        )| {
+            composite::index::embedding_bag_padding_idx(
+                weight,
+                indices,
+                offsets,
+                scale_grad_by_freq,
+                mode,
+                sparse,
+                per_sample_weights,
+                include_last_offset,
+                padding_idx,
             )
         },
     )?;

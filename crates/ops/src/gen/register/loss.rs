@@ -61,6 +61,11 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor output, Tensor is_target)", &["pt2_compliant_tag"]),
 ("aten::multilabel_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target) -> Tensor", &["pt2_compliant_tag"]),
 ("aten::multilabel_margin_loss_backward.grad_input(Tensor grad_output, Tensor self, Tensor target, int reduction, Tensor is_target, *, Tensor(a!) grad_input) -> Tensor(a!)", &["out", "pt2_compliant_tag"]),
+("aten::_ctc_loss(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)", &["pt2_compliant_tag"]),
+("aten::_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor", &["pt2_compliant_tag"]),
+("aten::ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor", &["pt2_compliant_tag"]),
 ];
 
 static NLL_LOSS_FORWARD_KERNEL: DispatchStub<
@@ -69,6 +74,11 @@ static NLL_LOSS_FORWARD_KERNEL: DispatchStub<
 static NLL_LOSS_BACKWARD_KERNEL: DispatchStub<
     fn(&Tensor, &Tensor, Option<&Tensor>, i64, i64, &Tensor, &[Tensor]) -> Result<()>,
 > = DispatchStub::new("nll_loss_backward_kernel");
+static CTC_LOSS_KERNEL: DispatchStub<fn(&Tensor, &Tensor, &[i64], &[i64], i64, &[Tensor]) -> Result<()>> =
+    DispatchStub::new("ctc_loss_kernel");
+static CTC_LOSS_BACKWARD_KERNEL: DispatchStub<
+    fn(&Tensor, &Tensor, &Tensor, &[i64], &[i64], &Tensor, &Tensor, i64, bool, &[Tensor]) -> Result<()>,
+> = DispatchStub::new("ctc_loss_backward_kernel");
 
 fn nll_loss_forward_run(
     keyset: DispatchKeySet,
@@ -137,8 +147,73 @@ fn nll_loss_backward_run(
     outs.finish()
 }
 
+fn _ctc_loss_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &[i64],
+    target_lengths: &[i64],
+    blank: i64,
+    zero_infinity: bool,
+) -> Result<()> {
+    with_sizes!([outs, log_probs, targets] meta::loss::ctc_loss_meta(outs, log_probs, targets, input_lengths, target_lengths, blank, zero_infinity))?;
+    if let Some(key) =
+        operands::kernel_key(keyset, outs, "_ctc_loss", &[("log_probs", &log_probs), ("targets", &targets)])?
+    {
+        CTC_LOSS_KERNEL.get(key)?(log_probs, targets, input_lengths, target_lengths, blank, &outs.outputs()?)
+            .map_err(structured::in_operator("_ctc_loss"))?;
+    }
+    outs.finish()
+}
+
+fn _ctc_loss_backward_run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    grad: &Tensor,
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &[i64],
+    target_lengths: &[i64],
+    neg_log_likelihood: &Tensor,
+    log_alpha: &Tensor,
+    blank: i64,
+    zero_infinity: bool,
+) -> Result<()> {
+    with_sizes!([outs, grad, log_probs, targets, neg_log_likelihood, log_alpha] meta::loss::ctc_loss_backward_meta(outs, grad, log_probs, targets, input_lengths, target_lengths, neg_log_likelihood, log_alpha, blank, zero_infinity))?;
+    if let Some(key) = operands::kernel_key(
+        keyset,
+        outs,
+        "_ctc_loss_backward",
+        &[
+            ("grad", &grad),
+            ("log_probs", &log_probs),
+            ("targets", &targets),
+            ("neg_log_likelihood", &neg_log_likelihood),
+            ("log_alpha", &log_alpha),
+        ],
+    )? {
+        CTC_LOSS_BACKWARD_KERNEL.get(key)?(
+            grad,
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            neg_log_likelihood,
+            log_alpha,
+            blank,
+            zero_infinity,
+            &outs.outputs()?,
+        )
+        .map_err(structured::in_operator("_ctc_loss_backward"))?;
+    }
+    outs.finish()
+}
+
 /// Why kernels of the family cannot run for `key`: not registered, or under another type.
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
+    missing.extend(Serves::dense("ctc_loss_backward_kernel").missing(key, &CTC_LOSS_BACKWARD_KERNEL));
+    missing.extend(Serves::dense("ctc_loss_kernel").missing(key, &CTC_LOSS_KERNEL));
     missing.extend(Serves::dense("nll_loss_backward_kernel").missing(key, &NLL_LOSS_BACKWARD_KERNEL));
     missing.extend(Serves::dense("nll_loss_forward_kernel").missing(key, &NLL_LOSS_FORWARD_KERNEL));
 }
@@ -611,6 +686,105 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
                     reduction,
                     is_target,
                 )?,
+            )
+        },
+    )?;
+    registrar.structured(
+        "_ctc_loss",
+        &handles::_CTC_LOSS,
+        Serves::dense("ctc_loss_kernel"),
+        |keyset, (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)| {
+            let mut outs = StructuredOutputs::functional(2);
+            _ctc_loss_run(
+                keyset,
+                &mut outs,
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                blank,
+                zero_infinity,
+            )?;
+            Ok((outs.take(0)?, outs.take(1)?))
+        },
+    )?;
+    registrar.implement_transparent(
+        "_ctc_loss.Tensor",
+        &handles::_CTC_LOSS_TENSOR,
+        IMPLICIT,
+        |_, (log_probs, targets, input_lengths, target_lengths, blank, zero_infinity)| {
+            composite::loss::_ctc_loss_tensor(
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                blank,
+                zero_infinity,
+            )
+        },
+    )?;
+    registrar.structured(
+        "_ctc_loss_backward",
+        &handles::_CTC_LOSS_BACKWARD,
+        Serves::dense("ctc_loss_backward_kernel"),
+        |keyset,
+         (
+            grad,
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            neg_log_likelihood,
+            log_alpha,
+            blank,
+            zero_infinity,
+        )| {
+            let mut outs = StructuredOutputs::functional(1);
+            _ctc_loss_backward_run(
+                keyset,
+                &mut outs,
+                grad,
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                neg_log_likelihood,
+                log_alpha,
+                blank,
+                zero_infinity,
+            )?;
+            outs.take(0)
+        },
+    )?;
+    registrar.implement_transparent(
+        "ctc_loss.IntList",
+        &handles::CTC_LOSS_INTLIST,
+        IMPLICIT,
+        |_, (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)| {
+            composite::loss::ctc_loss_intlist(
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                blank,
+                reduction,
+                zero_infinity,
+            )
+        },
+    )?;
+    registrar.implement_transparent(
+        "ctc_loss.Tensor",
+        &handles::CTC_LOSS_TENSOR,
+        IMPLICIT,
+        |_, (log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)| {
+            composite::loss::ctc_loss_tensor(
+                log_probs,
+                targets,
+                input_lengths,
+                target_lengths,
+                blank,
+                reduction,
+                zero_infinity,
             )
         },
     )?;
