@@ -382,6 +382,7 @@ def _subscripts(numbers: Any) -> str:
     return "".join(letters)
 
 
+@_C._overridable
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Contract dimensions of ``a`` with dimensions of ``b``.
 
@@ -392,8 +393,6 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
             the dimensions, or a tensor of two rows that does.
         out: where to put the result.
     """
-    if _has_torch_function((a, b)):
-        return _C._handle_torch_function(tensordot, (a, b), (a, b), {"dims": dims, "out": out})
     if not isinstance(dims, (tuple, list, Tensor, int)):
         raise RuntimeError(
             "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, "

@@ -414,3 +414,13 @@ class TestRangesOfDtypes:
     def test_linspace_of_one_step(self):
         assert ptr.linspace(1, float("nan"), 1).tolist() == [1]
         assert ptr.linspace(float("-inf"), float("-inf"), 1).tolist() == [float("-inf")]
+
+
+@pytest.mark.parametrize("ndim", [0, 1])
+def test_batch_norm_needs_a_dimension_of_channels(ndim):
+    x = ptr.ones((3,) * ndim)
+    weight = ptr.ones(3)
+    with pytest.raises(RuntimeError, match="expected an input of at least 2 dimensions"):
+        ptr.ops.aten.native_batch_norm_backward(
+            x, x, weight, None, None, weight, weight, True, 1e-5, [True, True, True]
+        )

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -137,3 +138,12 @@ def test_exhausted_memory_is_an_error_that_can_be_caught(name: str) -> None:
     program = PROLOGUE.replace("{body}", body)
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
     assert (run.returncode, run.stdout.split()) == (0, ["True", "3.0"]), run.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space as Linux does")
+@pytest.mark.parametrize("arguments", [["small", "6"], ["large", "4", "30"]], ids=["small", "large"])
+def test_no_allocation_that_fails_ends_the_process(arguments: list[str]) -> None:
+    """As a wide sweep: ``small 1000000`` is every allocation, ``large`` any list of limits in MiB."""
+    path = Path(__file__).with_name("memory_exhaustion_programs.py")
+    run = subprocess.run([sys.executable, path, *arguments], capture_output=True, text=True, timeout=240)
+    assert (run.returncode, run.stdout) == (0, ""), run.stdout + run.stderr

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 FAMILIES = (
-    "pointwise reduce scan shape index sort linalg conv pool norm attention loss factory random fft special foreach "
-    "sparse quant"
+    "pointwise reduce scan shape index sort linalg conv pool norm attention rnn loss factory random fft special "
+    "foreach sparse quant"
 ).split()
 
 
@@ -77,6 +77,7 @@ RULES: dict[str, FamilyRule] = {
     "pool": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="fallback"),
     "norm": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="norm"),
     "attention": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="fallback"),
+    "rnn": FamilyRule(variants=("function",), batch="decompose", lowering="decompose"),
     "loss": FamilyRule(variants=("function",), structured=True, batch="loop", lowering="reduce"),
     "factory": FamilyRule(variants=("function", "out"), structured=True, batch="factory", lowering="factory"),
     "random": FamilyRule(variants=("function",), structured=True, plan="iter", batch="random", lowering="random"),

@@ -322,7 +322,9 @@ class Operator:
     overlap: str = "separate"
     foreach: str | None = None  # the operator that runs on each tensor of the lists
     each: Mapping[str, Any] = field(default_factory=dict)  # how, per variant: `foreach.Each`
-    copies_self: bool = False  # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs
+    # `init: copy_self`: the wrapper copies `self` into the output before the kernel runs; a composite's functional form
+    # is its in-place form on a copy.
+    copies_self: bool = False
     same_as: Operator | None = None  # a composite that is this operator, under another name or for numbers
 
     @property

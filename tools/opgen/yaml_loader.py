@@ -553,8 +553,11 @@ def _checked(operator: Operator) -> Operator:
         raise operator.error("a view that gradients do not pass has `derivative: non_differentiable`")
     if operator.kind is Kind.KERNEL and operator.variants & {"inplace", "function_inplace"}:
         raise operator.error("an operator whose kernel allocates has no generated in-place variant")
-    if operator.copies_self and (operator.kind is not Kind.STRUCTURED or schema.argument("self") is None):
-        raise operator.error("`init: copy_self` is for structured operators with an argument `self`")
+    has_inplace = operator.kind is Kind.EXPLICIT and operator.inplace_impl is not None
+    if operator.copies_self and not ((operator.kind is Kind.STRUCTURED or has_inplace) and schema.argument("self")):
+        raise operator.error(
+            "`init: copy_self` is for structured operators, and composites with `inplace_impl`, with an argument `self`"
+        )
     if operator.kind is not Kind.STRUCTURED and operator.plan != "none":
         raise operator.error("`plan` is for structured operators")
     if operator.manual_method and "method" not in operator.variants:

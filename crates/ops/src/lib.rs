@@ -25,7 +25,7 @@ pub mod view;
 
 use std::sync::OnceLock;
 
-pub use scalar_tensor::{scalar_to_tensor, wrapped_scalar_tensor};
+pub use scalar_tensor::{ints_of, scalar_to_tensor, tensor_of_ints, wrapped_scalar_tensor};
 
 /// Typed calls of every operator: `at::add_tensor(&a, &b, &Scalar::Int(1))`.
 ///

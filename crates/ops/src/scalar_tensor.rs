@@ -19,6 +19,24 @@ pub fn scalar_to_tensor(value: &Scalar) -> Result<Tensor> {
     Ok(tensor)
 }
 
+/// A CPU tensor of these integers, made as [`scalar_to_tensor`] makes its own.
+pub fn tensor_of_ints(values: &[i64]) -> Result<Tensor> {
+    let tensor = c10::empty_cpu(&[values.len() as i64], ScalarType::Long)?;
+    // SAFETY: the tensor was just made, on the CPU, with as many elements of this dtype, and nobody else has seen it.
+    unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), tensor.data_ptr().cast(), values.len()) };
+    Ok(tensor)
+}
+
+/// The integers in a vector.
+pub fn ints_of(tensor: &Tensor) -> Result<Vec<i64>> {
+    let elements = crate::at::unbind_int(tensor, 0)?;
+    let mut values = c10::try_with_capacity(elements.len())?;
+    for element in &elements {
+        values.push(crate::at::item(element)?.to_i64()?);
+    }
+    Ok(values)
+}
+
 fn write<T: c10::Element>(tensor: &Tensor, value: T) {
     debug_assert_eq!(tensor.dtype(), T::SCALAR_TYPE);
     // SAFETY: the tensor was just made, on the CPU, with one element of this dtype, and nobody else has seen it.

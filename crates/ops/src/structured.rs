@@ -89,6 +89,11 @@ pub fn write_out(name: &str, out: &Tensor, result: &Tensor) -> Result<Tensor> {
     Ok(out.clone())
 }
 
+/// What the functional form of an operator that changes a tensor in place starts from.
+pub fn copy_of(self_: &Tensor) -> Result<Tensor> {
+    at::clone(self_, Some(MemoryFormat::Preserve))
+}
+
 /// What a view's copying form returns: the view in memory of its own.
 pub fn copied(view: &Tensor) -> Result<Tensor> {
     at::clone(view, Some(MemoryFormat::Contiguous))

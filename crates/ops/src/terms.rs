@@ -1,6 +1,6 @@
 //! Arithmetic on tensors in fewer words, for composites and derivative formulas.
 
-use c10::{Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
+use c10::{bail, Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
 
 use crate::at;
 
@@ -61,6 +61,20 @@ pub fn cast(a: &Tensor, dtype: ScalarType) -> Result<Tensor> {
     at::to_dtype(a, dtype, false, false, None)
 }
 
+/// The tensor with at least one dimension.
+pub fn at_least_1d(a: &Tensor) -> Result<Tensor> {
+    if a.dim() == 0 {
+        return at::unsqueeze(a, 0);
+    }
+    Ok(a.clone())
+}
+
+/// The slices along `dim` from the `start`-th on, without the last `without`.
+pub fn part(a: &Tensor, dim: i64, start: i64, without: i64) -> Result<Tensor> {
+    let end = (without > 0).then(|| SymInt::from(-without));
+    at::slice_tensor(a, dim, Some(&SymInt::from(start)), end.as_ref(), &SymInt::ONE)
+}
+
 /// Zeros of a tensor's sizes and options.
 pub fn zeros_like(a: &Tensor) -> Result<Tensor> {
     at::zeros_like(a, None, None, None, None, None)
@@ -69,10 +83,11 @@ pub fn zeros_like(a: &Tensor) -> Result<Tensor> {
 /// A vector shaped to run along dimension `dim` of tensors with `ndim` dimensions.
 pub fn along(a: &Tensor, dim: usize, ndim: i64) -> Result<Tensor> {
     let mut shape = SymDimVector::from_elem(SymInt::ONE, ndim.max(1) as usize);
-    shape[dim] = SymInt::from(-1);
-    if a.sym_numel().is_zero()? {
-        shape[dim] = SymInt::ZERO;
-    }
+    let count = shape.len();
+    let Some(size) = shape.get_mut(dim) else {
+        bail!(Runtime, "expected an input of at least {} dimensions, got {count}", dim + 1);
+    };
+    *size = if a.sym_numel().is_zero()? { SymInt::ZERO } else { SymInt::from(-1) };
     at::reshape(a, &shape)
 }
 

@@ -13,7 +13,8 @@ use smallvec::SmallVec;
 
 use crate::convert::{scalar, warnings};
 use crate::ops::torch_function;
-use crate::raw::{borrow, guard, guard_int, token, Raised, Res};
+use crate::raw::objects::NewError;
+use crate::raw::{borrow, check_memory_for, check_memory_for_items, guard, guard_int, token, Raised, Res};
 use crate::tensor::{self, to, Target};
 
 /// Longer sequences are never taken for tuples.
@@ -30,17 +31,17 @@ fn select(tensor: &Tensor, dim: i64, index: i64, shown_dim: i64) -> Res<Tensor> 
     if tensor.dim() == 0 {
         let text = "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a \
                     0-dim tensor to a number";
-        return Err(PyIndexError::new_err(text).into());
+        return Err(PyIndexError::error(text).into());
     }
     if let Ok(sizes) = tensor.sizes() {
         // Several ellipses stand for the rest of the dimensions each.
         let Some(&size) = sizes.get(dim as usize) else {
             let text = format!("too many indices for tensor of dimension {}", tensor.dim());
-            return Err(PyIndexError::new_err(text).into());
+            return Err(PyIndexError::error(text).into());
         };
         if index >= size || index < -size {
             let text = format!("index {index} is out of bounds for dimension {shown_dim} with size {size}");
-            return Err(PyIndexError::new_err(text).into());
+            return Err(PyIndexError::error(text).into());
         }
     }
     Ok(at::select_int(tensor, dim, &SymInt::from(index))?)
@@ -54,7 +55,7 @@ fn slice(tensor: &Tensor, dim: i64, slice: &Bound<'_, PyAny>) -> Res<Tensor> {
         return Err(unsafe { Raised::already_set() });
     }
     if step <= 0 {
-        return Err(PyValueError::new_err("step must be greater than zero").into());
+        return Err(PyValueError::error("step must be greater than zero").into());
     }
     if dim >= tensor.dim() {
         let text = if tensor.dim() == 0 {
@@ -62,7 +63,7 @@ fn slice(tensor: &Tensor, dim: i64, slice: &Bound<'_, PyAny>) -> Res<Tensor> {
         } else {
             format!("too many indices for tensor of dimension {}", tensor.dim())
         };
-        return Err(PyIndexError::new_err(text).into());
+        return Err(PyIndexError::error(text).into());
     }
     if start == 0 && step == 1 && tensor.sizes().is_ok_and(|s| stop as i64 >= s[dim as usize]) {
         // `:` changes nothing.
@@ -112,7 +113,7 @@ fn sequence_index(py: Python<'_>, tensor: &Tensor, data: &Bound<'_, PyAny>) -> R
 
 fn invalid_index(item: &Bound<'_, PyAny>) -> Raised {
     match item.get_type().name() {
-        Ok(name) => PyIndexError::new_err(format!(
+        Ok(name) => PyIndexError::error(format!(
             "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {name})"
         ))
         .into(),
@@ -131,7 +132,7 @@ fn apply(py: Python<'_>, tensor: &Tensor, items: &[Bound<'_, PyAny>]) -> Res<Sli
     let used: i64 = items.iter().map(dims_used).sum();
     if used > tensor.dim() {
         let text = format!("too many indices for tensor of dimension {}", tensor.dim());
-        return Err(PyIndexError::new_err(text).into());
+        return Err(PyIndexError::error(text).into());
     }
     let mut sliced = Sliced { view: tensor.clone(), indices: SmallVec::new() };
     let mut dim = 0;
@@ -226,6 +227,7 @@ fn is_tuple_like(index: &Bound<'_, PyAny>) -> Res<bool> {
 /// The items of an index.
 fn items<'py>(index: &Bound<'py, PyAny>) -> Res<SmallVec<[Bound<'py, PyAny>; 4]>> {
     if let Ok(tuple) = index.cast::<PyTuple>() {
+        check_memory_for(tuple.len())?;
         return Ok(tuple.iter().collect());
     }
     if is_tuple_like(index)? {
@@ -234,6 +236,7 @@ fn items<'py>(index: &Bound<'py, PyAny>) -> Res<SmallVec<[Bound<'py, PyAny>; 4]>
              x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], \
              which will result either in an error or a different result",
         )?;
+        check_memory_for_items(index)?;
         return Ok(index.try_iter()?.collect::<PyResult<_>>()?);
     }
     Ok(SmallVec::from_iter([index.clone()]))
@@ -329,7 +332,7 @@ pub(crate) unsafe extern "C" fn subscript(
         let (py, object, index_object) =
             unsafe { (token(), borrow(token(), object), borrow(token(), index)) };
         let Some(tensor) = tensor::get(&object) else {
-            return Err(PyTypeError::new_err("the tensor has not been initialized").into());
+            return Err(PyTypeError::error("the tensor has not been initialized").into());
         };
         if let Some(result) = overridden(&object, "__getitem__", &[&index_object])? {
             return Ok(result);
@@ -357,7 +360,7 @@ fn new_value(tensor: &Tensor, value: &Bound<'_, PyAny>) -> Res<NewValue> {
         return Ok(NewValue::Number(scalar::to_scalar(value)?));
     }
     let (class, kind) = (value.get_type().name()?, tensor::type_string(tensor));
-    Err(PyTypeError::new_err(format!("can't assign a {class} to a {kind}")).into())
+    Err(PyTypeError::error(format!("can't assign a {class} to a {kind}")).into())
 }
 
 /// A value without its leading dimensions of size one, so that it can be broadcast to fewer dimensions.
@@ -423,13 +426,13 @@ pub(crate) unsafe extern "C" fn assign_subscript(
 ) -> std::ffi::c_int {
     guard_int(|| {
         if value.is_null() {
-            return Err(PyTypeError::new_err("Tensor does not support deleting items").into());
+            return Err(PyTypeError::error("Tensor does not support deleting items").into());
         }
         // SAFETY: CPython calls it with an instance of the type and live objects.
         let (py, object, index, value) =
             unsafe { (token(), borrow(token(), object), borrow(token(), index), borrow(token(), value)) };
         let Some(tensor) = tensor::get(&object) else {
-            return Err(PyTypeError::new_err("the tensor has not been initialized").into());
+            return Err(PyTypeError::error("the tensor has not been initialized").into());
         };
         if let Some(result) = overridden(&object, "__setitem__", &[&index, &value])? {
             // SAFETY: a new reference that is not needed.

@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
+use crate::raw::objects::intern;
 use crate::raw::{guard, immortal, intern_static, method_fast, owned, token, Raised, Res};
 
 /// A Python object that is set at import and lives for ever.
@@ -100,12 +101,12 @@ unsafe extern "C" fn call(
 fn bind_module_call(class: &Bound<'_, PyType>) -> PyResult<()> {
     let py = class.py();
     for (known, name) in [(&CALL_IMPL, "_call_impl"), (&FORWARD, "forward"), (&HOOKED, "_hooked")] {
-        known.set(intern_static(py, name));
+        known.set(intern_static(py, name)?);
     }
     for (known, name) in TABLES.iter().zip(TABLE_NAMES) {
-        known.set(intern_static(py, name));
+        known.set(intern_static(py, name)?);
     }
-    IMPLEMENTATION.set(immortal(class.getattr("_call_impl")?));
+    IMPLEMENTATION.set(immortal(class.getattr(intern!(py, "_call_impl")?)?));
     const NO_FLAGS: c_int = 0;
     // The descriptor keeps the address.
     let definition = Box::leak(Box::new(method_fast(c"__call__", call, NO_FLAGS)));
@@ -113,7 +114,7 @@ fn bind_module_call(class: &Bound<'_, PyType>) -> PyResult<()> {
     // SAFETY: a class, and a definition that lives for ever; the result is a new reference or null with an exception.
     let method =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_type_ptr(), definition))? };
-    class.setattr("__call__", method)
+    class.setattr(intern!(py, "__call__")?, method)
 }
 
 /// Adds the function.

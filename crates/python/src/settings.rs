@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::convert::{device, dtype};
-use crate::raw::Res;
+use crate::raw::objects::{self, NewError, Number};
+use crate::raw::{Res, TextArgument};
 
 /// The dtype of tensors made from Python floats.
 #[pyfunction]
@@ -21,7 +22,7 @@ fn _set_default_dtype(d: &Bound<'_, PyAny>) -> Res<()> {
         Some(dtype) => Ok(c10::set_default_dtype(dtype)?),
         None => {
             let text = format!("invalid dtype object: {}", d.str()?);
-            Err(PyTypeError::new_err(text).into())
+            Err(PyTypeError::error(text).into())
         }
     }
 }
@@ -43,8 +44,8 @@ fn _set_default_device(d: &Bound<'_, PyAny>) -> Res<()> {
 
 /// How many threads an operator uses.
 #[pyfunction]
-fn get_num_threads() -> usize {
-    iter::parallel::num_threads()
+fn get_num_threads() -> Number<usize> {
+    Number(iter::parallel::num_threads())
 }
 
 fn count(function: &str, object: &Bound<'_, PyAny>) -> Res<usize> {
@@ -54,7 +55,7 @@ fn count(function: &str, object: &Bound<'_, PyAny>) -> Res<usize> {
     }
     match usize::try_from(crate::convert::scalar::to_i64(object)?) {
         Ok(n) if n > i32::MAX as usize => {
-            Err(pyo3::exceptions::PyValueError::new_err("Overflow when unpacking long").into())
+            Err(pyo3::exceptions::PyValueError::error("Overflow when unpacking long").into())
         }
         Ok(n) if n > 0 => Ok(n),
         _ => Err(c10::Error::runtime("Expected nthreads > 0 to be true, but got false.").into()),
@@ -69,8 +70,8 @@ fn set_num_threads(n: &Bound<'_, PyAny>) -> Res<()> {
 
 /// How many operators may run beside each other.
 #[pyfunction]
-fn get_num_interop_threads() -> usize {
-    iter::parallel::num_interop_threads()
+fn get_num_interop_threads() -> Number<usize> {
+    Number(iter::parallel::num_interop_threads())
 }
 
 /// Sets how many operators may run beside each other.
@@ -81,14 +82,14 @@ fn set_num_interop_threads(n: &Bound<'_, PyAny>) -> Res<()> {
 
 /// Renames the `privateuseone` device type, once.
 #[pyfunction]
-fn _rename_privateuse1_backend(name: &str) -> Res<()> {
-    Ok(c10::register_privateuse1_backend(name)?)
+fn _rename_privateuse1_backend(name: TextArgument<'_>) -> Res<()> {
+    Ok(c10::register_privateuse1_backend(&name)?)
 }
 
 /// The name of the `privateuseone` device type.
 #[pyfunction]
-fn _get_privateuse1_backend_name(py: Python<'_>) -> Bound<'_, PyString> {
-    PyString::new(py, c10::get_privateuse1_backend())
+fn _get_privateuse1_backend_name(py: Python<'_>) -> PyResult<Bound<'_, PyString>> {
+    objects::string(py, c10::get_privateuse1_backend())
 }
 
 /// A backend of attention, by PyTorch's number.

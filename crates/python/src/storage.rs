@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use c10::{DataPtr, DeviceType, Storage};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyList, PySlice, PyString, PyTuple};
 
 use crate::convert::{device, scalar};
-use crate::raw::{bytes_object, string_object, Res};
+use crate::raw::objects::{self, intern, NewError, Number};
+use crate::raw::Res;
 
 /// The bytes behind one or more tensors. Objects for the same bytes are equal.
 #[pyclass(name = "UntypedStorage", module = "ptr", subclass, frozen, weakref, dict, skip_from_py_object)]
@@ -65,7 +66,7 @@ pub(crate) fn wrap(py: Python<'_>, storage: Storage) -> Res<Bound<'_, PyAny>> {
 pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Option<Storage> {
     let inner = match object.cast::<PyStorage>() {
         Ok(storage) => storage.clone(),
-        Err(_) => object.getattr(pyo3::intern!(object.py(), "_untyped_storage")).ok()?.cast_into().ok()?,
+        Err(_) => object.getattr(intern!(object.py(), "_untyped_storage").ok()?).ok()?.cast_into().ok()?,
     };
     // A storage that Python made has its object from when others may hold it.
     attach(&inner);
@@ -101,7 +102,7 @@ impl PyStorage {
     fn write(&self, offset: usize, bytes: &[u8]) -> Res<()> {
         self.bytes()?;
         if offset.checked_add(bytes.len()).is_none_or(|end| end > self.storage().nbytes()) {
-            return Err(PyIndexError::new_err("UntypedStorage: bytes do not fit").into());
+            return Err(PyIndexError::error("UntypedStorage: bytes do not fit").into());
         }
         self.storage().materialize()?;
         // SAFETY: checked above; the source is not this storage or may overlap it.
@@ -118,7 +119,7 @@ impl PyStorage {
         let wrapped = if index < 0 { index + len } else { index };
         if wrapped < 0 || wrapped >= len {
             let text = format!("index {index} out of range for storage of size {len}");
-            return Err(PyIndexError::new_err(text).into());
+            return Err(PyIndexError::error(text).into());
         }
         Ok(wrapped as usize)
     }
@@ -129,7 +130,7 @@ impl PyStorage {
         if indices.step != 1 {
             let text =
                 format!("Trying to slice with a step of {}, but only a step of 1 is supported", indices.step);
-            return Err(PyRuntimeError::new_err(text).into());
+            return Err(PyRuntimeError::error(text).into());
         }
         Ok((indices.start as usize, indices.slicelength))
     }
@@ -144,7 +145,7 @@ impl PyStorage {
         if start.checked_add(len).is_none_or(|end| end > nbytes) {
             let text =
                 format!("slice {start}:{} is out of bounds for a storage of {nbytes} bytes", start + len);
-            return Err(PyIndexError::new_err(text).into());
+            return Err(PyIndexError::error(text).into());
         }
         let data = self.storage().data_ptr().wrapping_add(start);
         let data = DataPtr::from_owner(data, pin, self.storage().device());
@@ -160,7 +161,7 @@ impl PyStorage {
         }
         let nbytes = self.bytes()?.len();
         if start.checked_add(len).is_none_or(|end| end > nbytes) {
-            return Err(PyIndexError::new_err("UntypedStorage: bytes do not fit").into());
+            return Err(PyIndexError::error("UntypedStorage: bytes do not fit").into());
         }
         self.storage().materialize()?;
         // SAFETY: checked above.
@@ -188,7 +189,7 @@ fn byte_or(value: &Bound<'_, PyAny>, text: &str) -> Res<u8> {
         Some(byte) => Ok(byte),
         None => {
             let text = format!("{text}, but got {}", value.get_type().name()?);
-            Err(PyRuntimeError::new_err(text).into())
+            Err(PyRuntimeError::error(text).into())
         }
     }
 }
@@ -197,10 +198,10 @@ fn byte_or(value: &Bound<'_, PyAny>, text: &str) -> Res<u8> {
 fn size_of(size: &Bound<'_, PyAny>, name: &str) -> Res<usize> {
     if !scalar::is_int_like(size) {
         let text = format!("{name} expects an int, but got {}", size.get_type().name()?);
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     usize::try_from(scalar::to_i64(size)?).map_err(|_| {
-        PyRuntimeError::new_err(format!("{name}: the size must not be negative, got {size}")).into()
+        PyRuntimeError::error(format!("{name}: the size must not be negative, got {size}")).into()
     })
 }
 
@@ -219,7 +220,7 @@ impl PyStorage {
             |nbytes| Ok::<_, crate::raw::Raised>(PyStorage::from(Storage::new(nbytes, allocator, true)?));
         if args.len() > 1 {
             let text = format!("UntypedStorage() takes one positional argument, got {}", args.len());
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         let Some(size) = args.iter().next() else { return make(0) };
         if scalar::is_int_like(&size) {
@@ -230,7 +231,7 @@ impl PyStorage {
         if !is_sequence || crate::tensor::get(&size).is_some() {
             let text =
                 format!("UntypedStorage(): Expected a sequence type, but got {}", size.get_type().name()?);
-            return Err(PyRuntimeError::new_err(text).into());
+            return Err(PyRuntimeError::error(text).into());
         }
         let text = format!("UntypedStorage(): expected the items of a {} to be int", size.get_type().name()?);
         let mut values: Vec<u8> = Vec::new();
@@ -248,21 +249,21 @@ impl PyStorage {
     }
 
     /// How many bytes there are.
-    fn nbytes(&self) -> usize {
-        self.storage().nbytes()
+    fn nbytes(&self) -> Number<usize> {
+        Number(self.storage().nbytes())
     }
     /// How many bytes there are.
-    fn size(&self) -> usize {
-        self.storage().nbytes()
+    fn size(&self) -> Number<usize> {
+        Number(self.storage().nbytes())
     }
     /// 1.
-    fn element_size(&self) -> usize {
-        1
+    fn element_size(&self) -> Number<usize> {
+        Number(1)
     }
     /// The address of the first byte.
-    fn data_ptr(&self) -> Res<usize> {
+    fn data_ptr(&self) -> Res<Number<usize>> {
         self.storage().materialize()?;
-        Ok(self.storage().data_ptr() as usize)
+        Ok(Number(self.storage().data_ptr() as usize))
     }
     #[getter]
     fn device<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
@@ -274,8 +275,8 @@ impl PyStorage {
     }
     /// The identity of the bytes.
     #[getter]
-    fn _cdata(&self) -> usize {
-        self.storage().as_intrusive_ptr().as_ptr() as usize
+    fn _cdata(&self) -> Number<usize> {
+        Number(self.storage().as_intrusive_ptr().as_ptr() as usize)
     }
     #[getter]
     fn _untyped_storage<'py>(slf: Bound<'py, Self>) -> Bound<'py, Self> {
@@ -307,7 +308,7 @@ impl PyStorage {
     ) -> Res<Bound<'py, Self>> {
         let _ = non_blocking;
         let Some(source) = extract(source) else {
-            return Err(PyTypeError::new_err("copy_(): argument 'source' must be a storage").into());
+            return Err(PyTypeError::error("copy_(): argument 'source' must be a storage").into());
         };
         if slf.get().storage().device().type_ == DeviceType::Meta {
             return Ok(slf);
@@ -340,11 +341,11 @@ impl PyStorage {
     }
     /// The bytes as a list of integers.
     fn tolist<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
-        Ok(py.get_type::<PyList>().call1((bytes_object(py, self.bytes()?)?,))?)
+        Ok(py.get_type::<PyList>().call1((objects::bytes(py, self.bytes()?)?,))?)
     }
     /// The bytes.
     fn __bytes__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyBytes>> {
-        bytes_object(py, self.bytes()?)
+        Ok(objects::bytes(py, self.bytes()?)?)
     }
     /// Overwrites the start with the given bytes.
     fn _write_bytes(&self, bytes: &[u8]) -> Res<()> {
@@ -356,9 +357,9 @@ impl PyStorage {
     fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
         if scalar::is_int_like(key) {
             let position = self.position(key)?;
-            return Ok(self.bytes()?[position].into_pyobject(key.py())?.into_any());
+            return Ok(objects::int(key.py(), self.bytes()?[position].into())?.into_any());
         }
-        let Ok(slice) = key.cast::<PySlice>() else { return Err(PyTypeError::new_err(bad_key(key)?).into()) };
+        let Ok(slice) = key.cast::<PySlice>() else { return Err(PyTypeError::error(bad_key(key)?).into()) };
         let (start, len) = self.range(slice)?;
         wrap(key.py(), self.slice(start, len)?)
     }
@@ -371,12 +372,12 @@ impl PyStorage {
                 _ => {
                     let text =
                         format!("out of bounds: {index} in a storage of {} bytes", self.storage().nbytes());
-                    Err(PyRuntimeError::new_err(text).into())
+                    Err(PyRuntimeError::error(text).into())
                 }
             };
         }
         let Ok(slice) = key.cast::<PySlice>() else {
-            return Err(PyRuntimeError::new_err(bad_key(key)?).into());
+            return Err(PyRuntimeError::error(bad_key(key)?).into());
         };
         let (start, len) = self.range(slice)?;
         self.fill(start, len, value)
@@ -385,9 +386,9 @@ impl PyStorage {
         other.cast::<PyStorage>().is_ok_and(|o| o.get().storage().is_same(self.storage()))
     }
     fn __hash__(&self) -> usize {
-        self._cdata() >> 4
+        self._cdata().0 >> 4
     }
-    fn __repr__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyAny>> {
+    fn __repr__<'py>(&self, py: Python<'py>) -> Res<Bound<'py, PyString>> {
         const BYTE: usize = " 255\n".len();
         let mut text = String::new();
         let (device, size) = (self.storage().device(), self.storage().nbytes());
@@ -403,12 +404,12 @@ impl PyStorage {
             text.push_str("...\n");
         }
         text.push_str(&tail);
-        string_object(py, &text)
+        Ok(objects::string(py, &text)?)
     }
 }
 
 /// Adds the class.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyStorage>()?;
-    module.add("StorageBase", module.getattr("UntypedStorage")?)
+    module.add("StorageBase", module.getattr(intern!(module.py(), "UntypedStorage")?)?)
 }

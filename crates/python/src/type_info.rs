@@ -4,11 +4,11 @@ use c10::ScalarType;
 use iter::ResultTypeState;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
 
 use crate::convert::{dtype, scalar};
 use crate::ops::torch_function::handle_function;
 use crate::raw::arguments::wrong_type;
+use crate::raw::objects::{self, NewError};
 use crate::raw::Res;
 use crate::tensor;
 
@@ -44,7 +44,7 @@ fn can_cast<'py>(
     }
     let from = dtype_argument("can_cast", "from_", 1, from_)?;
     let answer = c10::can_cast(from, dtype_argument("can_cast", "to", 2, to)?);
-    Ok(PyBool::new(py, answer).to_owned().into_any())
+    Ok(objects::boolean(py, answer))
 }
 
 /// The dtype that an operation of the two inputs, tensors or numbers, gives.
@@ -78,7 +78,7 @@ fn result_type<'py>(
     }
     match state.result()? {
         Some(dtype) => Ok(dtype::object(py, dtype)),
-        None => Err(PyTypeError::new_err("result_type(): no inputs").into()),
+        None => Err(PyTypeError::error("result_type(): no inputs").into()),
     }
 }
 
@@ -91,7 +91,7 @@ macro_rules! tensor_question {
                 return Ok(result);
             }
             match tensor::get(input) {
-                Some(tensor) => Ok(PyBool::new(py, ($answer)(tensor)).to_owned().into_any()),
+                Some(tensor) => Ok(objects::boolean(py, ($answer)(tensor))),
                 None => Err(wrong_type($text, "input", Some(1), "Tensor", input)),
             }
         }
@@ -130,7 +130,7 @@ fn numel<'py>(py: Python<'py>, input: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAn
         return Ok(result);
     }
     match tensor::get(input) {
-        Some(tensor) => Ok(PyInt::new(py, tensor.numel()?).into_any()),
+        Some(tensor) => Ok(objects::int(py, tensor.numel()?)?.into_any()),
         None => Err(wrong_type("numel", "input", Some(1), "Tensor", input)),
     }
 }

@@ -22,7 +22,7 @@ fn inspect(path: &str) -> serialize::Result<()> {
     println!(
         "{path}: {:?}, {} nodes, {} storages",
         archive.kind(),
-        pickle.steps().len(),
+        pickle.steps()?.len(),
         archive.storage_keys().len()
     );
     for id in pickle.ids() {

@@ -1,6 +1,6 @@
 //! What can go wrong with a file, said in terms of the file.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 
 /// The result of everything in this crate.
@@ -34,6 +34,8 @@ pub enum ErrorKind {
     Limit,
     /// A value cannot be written.
     Pickling,
+    /// There is no memory for what the file holds.
+    Memory,
 }
 
 /// An error that names the record and the byte offset it concerns, where there is one.
@@ -63,7 +65,12 @@ impl SerializeError {
 
     /// An operating system error during `action` (for example ``"open `a.pt`"``).
     pub fn io(action: impl fmt::Display, source: io::Error) -> Self {
-        let mut error = Self::new(ErrorKind::Io, format!("could not {action}: {source}"));
+        // What stands behind the error may be unable to say what it is, as an exception without memory for its text.
+        let mut text = format!("could not {action}: ");
+        if write!(text, "{source}").is_err() {
+            text.push_str(source.kind().to_string().as_str());
+        }
+        let mut error = Self::new(ErrorKind::Io, text);
         error.0.source = Some(source);
         error
     }

@@ -33,6 +33,7 @@ mod dtype;
 mod error;
 mod legacy;
 mod limits;
+mod memory;
 mod pickle;
 mod zip;
 

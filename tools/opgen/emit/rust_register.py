@@ -255,7 +255,8 @@ def _overlap_guard(function: Function) -> str:
         return ""
     written = [a for a in schema.arguments if a.is_write]
     # A kernel that starts from a copy of `self` may find it in its output.
-    kept = {a.name for a in written} | ({"self"} if operator.copies_self else set())
+    starts_from_self = operator.copies_self and operator.kind is Kind.STRUCTURED
+    kept = {a.name for a in written} | ({"self"} if starts_from_self else set())
     read = [a for a in schema.arguments if a.type.is_tensor_like and a.name not in kept]
     if not read or any(a.type.is_list for a in written):
         return ""
@@ -503,7 +504,7 @@ def _composite(function: Function) -> str:
         return _register(function, keys, _forward(function, foreach.function_name(function)))
     if operator.copies is not None:
         return _register(function, keys, _copy_closure(function, operator.copies))
-    if function.declared:
+    if function.declared and not operator.copies_self:
         return _register(function, keys, _forward(function, path))
     if function.variant is Variant.INPLACE and operator.inplace_impl:
         return _register(function, keys, _forward(function, f"composite::{operator.family}::{operator.inplace_impl}"))
@@ -514,7 +515,13 @@ def _composite(function: Function) -> str:
     inputs = _base_inputs(function)
     if function.variant is Variant.INPLACE and operator.kind is Kind.IMPLICIT and inputs[0] == "self_":
         inputs[0] = _unmodified_self(function)
-    call = f"{path}({', '.join(inputs)})?"
+    if operator.copies_self:
+        path = f"composite::{operator.family}::{operator.inplace_impl}"
+        inputs[0] = "&structured::copy_of(self_)?"
+    call = f"{path}({', '.join(inputs)})"
+    if function.declared:
+        return _register(function, keys, f"|_, {_pattern(function)}| {call}")
+    call += "?"
     body = _guarded(function, _write_result(function, call))
     return _register(function, keys, f"|_, {_pattern(function)}| {body}")
 

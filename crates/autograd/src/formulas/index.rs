@@ -2,6 +2,7 @@
 
 use c10::{infer_broadcast_size, Result, Scalar, SymInt, Tensor, TensorOptions};
 use ops::at;
+use ops::terms::at_least_1d;
 
 use super::pointwise::maybe_multiply;
 use super::shape::sum_to;
@@ -232,8 +233,8 @@ pub fn index_reduce_backward(
     include_self: bool,
     result: &Tensor,
 ) -> Result<(Option<Tensor>, Option<Tensor>)> {
-    let lift = |t: &Tensor| if t.dim() == 0 { at::unsqueeze(t, 0) } else { Ok(t.clone()) };
-    let (grad, own, src, result) = (lift(grad)?, lift(self_)?, lift(source)?, lift(result)?);
+    let (grad, own, src, result) =
+        (at_least_1d(grad)?, at_least_1d(self_)?, at_least_1d(source)?, at_least_1d(result)?);
     let dim = c10::maybe_wrap_dim(dim, own.dim())?;
     let mut shape = c10::SymDimVector::from_elem(SymInt::ONE, own.dim() as usize);
     shape[dim as usize] = SymInt::from(-1);

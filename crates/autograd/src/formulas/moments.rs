@@ -1,29 +1,15 @@
 //! Derivatives of variances and their like, and of other reductions that weigh elements.
 
-use c10::{maybe_wrap_dim, Result, Scalar, SymInt, Tensor};
+use c10::{Result, Scalar, Tensor};
 use ops::at;
+use ops::composite::reduce::reduced_count;
 
+use super::plus;
 use super::pointwise::conj;
 use super::reduce::{amaxamin_backward, mean_backward, restore_reduced_dims, sum_backward};
 
 const ZERO: Scalar = Scalar::Int(0);
 const ONE: Scalar = Scalar::Int(1);
-
-/// The number of elements that are reduced to one.
-fn count(sizes: &[SymInt], dims: &[i64]) -> Result<SymInt> {
-    let ndim = sizes.len() as i64;
-    let mut count = SymInt::ONE;
-    for dim in 0..ndim {
-        let mut reduced = dims.is_empty();
-        for &stated in dims {
-            reduced = reduced || maybe_wrap_dim(stated, ndim)? == dim;
-        }
-        if reduced {
-            count = count.sym_mul(&sizes[dim as usize])?;
-        }
-    }
-    Ok(count)
-}
 
 /// `var.correction`
 pub fn var_backward(
@@ -36,7 +22,7 @@ pub fn var_backward(
     let dims = dim.unwrap_or(&[]);
     let correction = correction.map_or(Ok(1.0), Scalar::to_f64)?;
     let ndim = self_.dim();
-    let freedom = count(&self_.sym_sizes(), dims)?.guard_int()? as f64 - correction;
+    let freedom = reduced_count(self_, dim)?.guard_int()? as f64 - correction;
     let grad = restore_reduced_dims(grad, dims, keepdim, ndim)?;
     if freedom <= 0.0 {
         // The variance is not finite, or does not depend on its one element.
@@ -80,8 +66,8 @@ fn with_mean(
         None => None,
     };
     match (first, second) {
-        (Some(first), Some(second)) => at::add_tensor(&first, &second, &ONE),
-        (Some(only), None) | (None, Some(only)) => Ok(only),
+        (first, Some(second)) => plus(first, second),
+        (Some(first), None) => Ok(first),
         (None, None) => at::zeros_like(self_, None, None, None, None, None),
     }
 }
@@ -145,8 +131,8 @@ pub fn aminmax_backward(
         grad.map(|grad| amaxamin_backward(grad, self_, value, dims, keepdim)).transpose()
     };
     match (part(grads[0].as_ref(), min)?, part(grads[1].as_ref(), max)?) {
-        (Some(a), Some(b)) => at::add_tensor(&a, &b, &ONE),
-        (Some(only), None) | (None, Some(only)) => Ok(only),
+        (first, Some(second)) => plus(first, second),
+        (Some(first), None) => Ok(first),
         (None, None) => sum_backward(min, &self_.sym_sizes(), Some(dims), keepdim),
     }
 }

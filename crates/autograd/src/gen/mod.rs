@@ -18,6 +18,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -36,6 +37,7 @@ static TABLES: &[&[DerivativeEntry]] = &[
     pool::ENTRIES,
     random::ENTRIES,
     reduce::ENTRIES,
+    rnn::ENTRIES,
     scan::ENTRIES,
     shape::ENTRIES,
     sort::ENTRIES,

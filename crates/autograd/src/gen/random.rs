@@ -46,6 +46,36 @@ pub(super) static ENTRIES: &[DerivativeEntry] = &[
         backward: exponential__apply,
     },
     DerivativeEntry {
+        op: "aten::cauchy_",
+        node_name: "CauchyBackward0",
+        source: "random.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: cauchy__apply,
+    },
+    DerivativeEntry {
+        op: "aten::log_normal_",
+        node_name: "LogNormalBackward0",
+        source: "random.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: log_normal__apply,
+    },
+    DerivativeEntry {
+        op: "aten::geometric_",
+        node_name: "GeometricBackward0",
+        source: "random.yaml",
+        differentiable: &[0],
+        saved: &[],
+        output_differentiability: &[],
+        forward: None,
+        backward: geometric__apply,
+    },
+    DerivativeEntry {
         op: "aten::bernoulli_.Tensor",
         node_name: "BernoulliBackward1",
         source: "random.yaml",
@@ -269,6 +299,27 @@ fn normal__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
 }
 
 fn exponential__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn cauchy__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn log_normal__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
+    if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
+        ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
+    }
+    Ok(())
+}
+
+fn geometric__apply(ctx: &mut BackwardCtx<'_>) -> Result<()> {
     if let (true, Some(grad)) = (ctx.needs(0), ctx.grad(0)) {
         ctx.set_grad(0, at::zeros_like(grad, None, None, None, None, None)?);
     }

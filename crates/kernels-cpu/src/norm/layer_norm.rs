@@ -1,12 +1,11 @@
 //! `native_layer_norm`.
 
-use c10::{
-    compute_contiguous_strides, try_collect, try_filled, BFloat16, Element, Half, Result, ScalarType, Tensor,
-};
+use c10::{try_collect, try_filled, BFloat16, Element, Half, Result, Tensor};
 use half::slice::HalfFloatSliceExt;
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use crate::address::Address;
+use crate::dense::{deliver, dense, writable};
 use crate::dispatch::dispatch;
 use crate::map::Stored;
 use crate::registration::register;
@@ -195,16 +194,6 @@ fn fold<S: Real>(sums: &mut [S; LANES]) -> S {
     sums[0]
 }
 
-/// A tensor that is contiguous: itself, or a copy.
-fn dense(tensor: &Tensor) -> Result<Tensor> {
-    if tensor.is_contiguous() {
-        return Ok(tensor.clone());
-    }
-    let copy = iter::empty(tensor.sizes()?, &tensor.options())?;
-    iter::copy_into(&copy, tensor, false)?;
-    Ok(copy)
-}
-
 /// A parameter in the type that rows are computed in.
 fn widened<T: Normalized>(parameter: Option<&Tensor>, n: usize) -> Result<Option<Vec<T::Compute>>> {
     let Some(parameter) = parameter else { return Ok(None) };
@@ -238,21 +227,8 @@ fn layer_norm_kernel(
         let (mean, rstd) = (writable(&outs[1], compute)?, writable(&outs[2], compute)?);
         let parameters = (weight.as_deref(), bias.as_deref());
         normalize_rows::<T>(&input, [&out, &mean, &rstd], rows, n, parameters, eps)?;
-        for (target, result) in outs.iter().zip([&out, &mean, &rstd]) {
-            if !target.is_same(result) {
-                iter::copy_into(target, result, false)?;
-            }
-        }
-        Ok(())
+        deliver(outs, &[&out, &mean, &rstd])
     })
-}
-
-/// The tensor itself if it is contiguous and of the dtype, else one that will be copied to it.
-fn writable(target: &Tensor, dtype: ScalarType) -> Result<Tensor> {
-    if target.dtype() == dtype && target.strides()? == &compute_contiguous_strides(target.sizes()?)[..] {
-        return Ok(target.clone());
-    }
-    iter::empty(target.sizes()?, &target.options().dtype(dtype))
 }
 
 fn normalize_rows<T: Normalized>(
@@ -325,6 +301,7 @@ fn row_of<S: Real, C: Centring>(
 mod tests {
     use super::*;
     use crate::test_tensor::{elements, kernel, layouts, set_elements, zeros};
+    use c10::ScalarType;
 
     type F = fn(&Tensor, &[i64], Option<&Tensor>, Option<&Tensor>, f64, &[Tensor]) -> Result<()>;
 

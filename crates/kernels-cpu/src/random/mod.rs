@@ -7,8 +7,8 @@
 mod bernoulli;
 mod cpu_generator;
 mod draw;
-mod exponential;
 mod integers;
+mod inversion;
 mod mt19937;
 mod normal;
 mod randperm;
@@ -25,8 +25,8 @@ pub use cpu_generator::{create_cpu_generator, CpuGenerator};
 pub(crate) fn register() {
     register_default_generator(DeviceType::CPU, |_| Ok(cpu_generator::default_cpu_generator()));
     bernoulli::register();
-    exponential::register();
     integers::register();
+    inversion::register();
     normal::register();
     randperm::register();
     uniform::register();

@@ -24,6 +24,7 @@ use crate::vec::tiered;
 pub(super) fn register() {
     register! {
         normal_kernel: fn(&TensorIterator, f64, f64, Option<&Generator>);
+        log_normal_kernel: fn(&TensorIterator, f64, f64, Option<&Generator>);
     }
 }
 
@@ -70,6 +71,25 @@ fn normal_kernel(iter: &TensorIterator, mean: f64, std: f64, generator: Option<&
             })?,
         }
         Ok(())
+    })
+}
+
+/// `log_normal_`: the exponential of numbers of the scalar stream.
+fn log_normal_kernel(
+    iter: &TensorIterator,
+    mean: f64,
+    std: f64,
+    generator: Option<&Generator>,
+) -> Result<()> {
+    dispatch!(iter.dtype(0), "log_normal_cpu", FLOATING_AND_HALF, |T| {
+        with_generator(generator, |generator| {
+            blocks::<T>(iter, &mut |out| {
+                for out in out {
+                    *out = <T as c10::Element>::from_f64(generator.normal(mean, std).exp()).store();
+                }
+            });
+            Ok(())
+        })
     })
 }
 

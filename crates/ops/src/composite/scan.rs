@@ -3,15 +3,10 @@
 use c10::{check, wrap_dim, Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
 
 use crate::at;
+use crate::terms::part;
 
 const ONE: Scalar = Scalar::Int(1);
 const TWO: Scalar = Scalar::Int(2);
-
-/// The elements from `start` on, without the last `without`.
-fn part(tensor: &Tensor, dim: i64, start: i64, without: i64) -> Result<Tensor> {
-    let end = (without > 0).then(|| SymInt::from(-without));
-    at::slice_tensor(tensor, dim, Some(&SymInt::from(start)), end.as_ref(), &SymInt::ONE)
-}
 
 /// `aten::diff`
 pub fn diff(
@@ -122,11 +117,6 @@ pub fn trapezoid_dx(y: &Tensor, dx: &Scalar, dim: i64) -> Result<Tensor> {
     at::div_scalar(&at::mul_scalar(&total, dx)?, &TWO)
 }
 
-/// `aten::trapz.x`
-pub fn trapz_x(y: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
-    at::trapezoid_x(y, x, dim)
-}
-
 /// `aten::trapz.dx`
 pub fn trapz_dx(y: &Tensor, dx: f64, dim: i64) -> Result<Tensor> {
     at::trapezoid_dx(y, &Scalar::Float(dx), dim)
@@ -159,10 +149,7 @@ fn gradient(
     dim: Option<&[i64]>,
     edge_order: i64,
 ) -> Result<Vec<Tensor>> {
-    check!(
-        !self_.dtype().is_integral(true) || self_.dtype() != ScalarType::Byte,
-        "torch.gradient does not support uint8 input."
-    );
+    check!(self_.dtype() != ScalarType::Byte, "torch.gradient does not support uint8 input.");
     check!(matches!(edge_order, 1 | 2), "torch.gradient only supports edge_order=1 and edge_order=2.");
     let ndim = self_.dim();
     let mut dims: Vec<i64> = Vec::new();

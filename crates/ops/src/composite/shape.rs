@@ -215,17 +215,9 @@ pub fn tensor_split_tensor_indices_or_sections(
         "tensor_split expected tensor_indices_or_sections to have dtype of long, but got {}",
         given.dtype()
     );
-    let number = |t: &Tensor| -> Result<SymInt> { Ok(SymInt::from(at::item(t)?.to_i64()?)) };
     match given.dim() {
-        0 => at::tensor_split_sections(self_, &number(given)?, dim),
-        1 => {
-            let elements = at::unbind_int(given, 0)?;
-            let mut indices = c10::try_with_capacity(elements.len())?;
-            for element in &elements {
-                indices.push(number(element)?);
-            }
-            at::tensor_split_indices(self_, &indices, dim)
-        }
+        0 => at::tensor_split_sections(self_, &SymInt::from(at::item(given)?.to_i64()?), dim),
+        1 => at::tensor_split_indices(self_, &sym::sym_ints(&crate::ints_of(given)?), dim),
         ndim => bail!(
             Runtime,
             "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but \

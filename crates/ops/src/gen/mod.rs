@@ -14,6 +14,7 @@ pub mod pool;
 pub mod random;
 pub mod reduce;
 pub(crate) mod register;
+pub mod rnn;
 pub mod scan;
 pub mod shape;
 pub mod sort;
@@ -36,6 +37,7 @@ pub mod handles {
     pub use super::pool::handles::*;
     pub use super::random::handles::*;
     pub use super::reduce::handles::*;
+    pub use super::rnn::handles::*;
     pub use super::scan::handles::*;
     pub use super::shape::handles::*;
     pub use super::sort::handles::*;
@@ -56,6 +58,7 @@ pub mod calls {
     pub use super::pool::calls::*;
     pub use super::random::calls::*;
     pub use super::reduce::calls::*;
+    pub use super::rnn::calls::*;
     pub use super::scan::calls::*;
     pub use super::shape::calls::*;
     pub use super::sort::calls::*;
@@ -76,6 +79,7 @@ pub mod redispatch {
     pub use super::pool::redispatch::*;
     pub use super::random::redispatch::*;
     pub use super::reduce::redispatch::*;
+    pub use super::rnn::redispatch::*;
     pub use super::scan::redispatch::*;
     pub use super::shape::redispatch::*;
     pub use super::sort::redispatch::*;

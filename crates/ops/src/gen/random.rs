@@ -17,6 +17,15 @@ pub mod handles {
     /// `aten::exponential_`
     pub static EXPONENTIAL_: TypedOp<(Tensor, f64, Option<Generator>), Tensor> =
         TypedOp::new("aten::exponential_", "");
+    /// `aten::cauchy_`
+    pub static CAUCHY_: TypedOp<(Tensor, f64, f64, Option<Generator>), Tensor> =
+        TypedOp::new("aten::cauchy_", "");
+    /// `aten::log_normal_`
+    pub static LOG_NORMAL_: TypedOp<(Tensor, f64, f64, Option<Generator>), Tensor> =
+        TypedOp::new("aten::log_normal_", "");
+    /// `aten::geometric_`
+    pub static GEOMETRIC_: TypedOp<(Tensor, f64, Option<Generator>), Tensor> =
+        TypedOp::new("aten::geometric_", "");
     /// `aten::bernoulli_.Tensor`
     pub static BERNOULLI__TENSOR: TypedOp<(Tensor, Tensor, Option<Generator>), Tensor> =
         TypedOp::new("aten::bernoulli_", "Tensor");
@@ -313,6 +322,24 @@ pub mod calls {
     #[inline]
     pub fn exponential_(self_: &Tensor, lambd: f64, generator: Option<&Generator>) -> Result<Tensor> {
         handles::EXPONENTIAL_.call((self_, lambd, generator))
+    }
+
+    /// `aten::cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!)`
+    #[inline]
+    pub fn cauchy_(self_: &Tensor, median: f64, sigma: f64, generator: Option<&Generator>) -> Result<Tensor> {
+        handles::CAUCHY_.call((self_, median, sigma, generator))
+    }
+
+    /// `aten::log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!)`
+    #[inline]
+    pub fn log_normal_(self_: &Tensor, mean: f64, std: f64, generator: Option<&Generator>) -> Result<Tensor> {
+        handles::LOG_NORMAL_.call((self_, mean, std, generator))
+    }
+
+    /// `aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)`
+    #[inline]
+    pub fn geometric_(self_: &Tensor, p: f64, generator: Option<&Generator>) -> Result<Tensor> {
+        handles::GEOMETRIC_.call((self_, p, generator))
     }
 
     /// `aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)`
@@ -918,6 +945,41 @@ pub mod redispatch {
         generator: Option<&Generator>,
     ) -> Result<Tensor> {
         handles::EXPONENTIAL_.redispatch(keyset, (self_, lambd, generator))
+    }
+
+    /// `aten::cauchy_`
+    #[inline]
+    pub fn cauchy_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        median: f64,
+        sigma: f64,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::CAUCHY_.redispatch(keyset, (self_, median, sigma, generator))
+    }
+
+    /// `aten::log_normal_`
+    #[inline]
+    pub fn log_normal_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        mean: f64,
+        std: f64,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::LOG_NORMAL_.redispatch(keyset, (self_, mean, std, generator))
+    }
+
+    /// `aten::geometric_`
+    #[inline]
+    pub fn geometric_(
+        keyset: DispatchKeySet,
+        self_: &Tensor,
+        p: f64,
+        generator: Option<&Generator>,
+    ) -> Result<Tensor> {
+        handles::GEOMETRIC_.redispatch(keyset, (self_, p, generator))
     }
 
     /// `aten::bernoulli_.Tensor`

@@ -15,6 +15,7 @@ pub mod pool;
 pub mod presets;
 pub mod random;
 pub mod reduce;
+pub mod rnn;
 pub mod scan;
 pub mod shape;
 pub mod sort;

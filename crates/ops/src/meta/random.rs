@@ -79,12 +79,57 @@ pub fn exponential_meta(
 ) -> Result<TensorIterator> {
     check_generator(generator, self_)?;
     check!(lambd > 0.0, "exponential_ expects lambda > 0.0, but found lambda={lambd}");
+    check_continuous("Exponential", self_)?;
+    TensorIterator::nullary_op(self_)
+}
+
+fn check_continuous(name: &str, self_: &Tensor) -> Result<()> {
     c10::check_not_implemented!(
         self_.is_floating_point(),
-        "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you \
-         specified {}",
+        "{name} distribution is a continuous probability distribution. dtype must be a floating point but you specified \
+         {}",
         self_.dtype().short_name()
     );
+    Ok(())
+}
+
+/// `cauchy_`
+pub fn cauchy_meta(
+    _outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    _median: f64,
+    sigma: f64,
+    generator: Option<&Generator>,
+) -> Result<TensorIterator> {
+    check_generator(generator, self_)?;
+    check!(sigma > 0.0, "cauchy_ expects sigma > 0.0, but found sigma={sigma}");
+    check_continuous("Cauchy", self_)?;
+    TensorIterator::nullary_op(self_)
+}
+
+/// `log_normal_`
+pub fn log_normal_meta(
+    _outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    _mean: f64,
+    std: f64,
+    generator: Option<&Generator>,
+) -> Result<TensorIterator> {
+    check_generator(generator, self_)?;
+    check!(std > 0.0, "log_normal_ expects std > 0.0, but found std={std}");
+    check_floating("log_normal_cpu", self_)?;
+    TensorIterator::nullary_op(self_)
+}
+
+/// `geometric_`
+pub fn geometric_meta(
+    _outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    p: f64,
+    generator: Option<&Generator>,
+) -> Result<TensorIterator> {
+    check_generator(generator, self_)?;
+    check!(0.0 < p && p < 1.0, "geometric_ expects p to be in (0, 1), but got p={p}");
     TensorIterator::nullary_op(self_)
 }
 

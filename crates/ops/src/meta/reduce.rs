@@ -176,9 +176,18 @@ fn with_indices<I: SizeInt>(
     check_dims_nonempty(name, self_, &[dim])?;
     check!(!self_.is_complex(), "{name}(): does not support complex input");
     let shape: SizeVector<I> = reduced_shape(self_, dim, keepdim)?;
+    set_values_and_positions(outs, self_, &shape)
+}
+
+/// Outputs of a shape, for elements of `self` and for where they were.
+pub(crate) fn set_values_and_positions<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    shape: &[I],
+) -> Result<()> {
     let options = TensorOptions::new().device(self_.device());
-    outs.set_output_raw_strided(0, &shape, &[], options.dtype(self_.dtype()))?;
-    outs.set_output_raw_strided(1, &shape, &[], options.dtype(ScalarType::Long))
+    outs.set_output_raw_strided(0, shape, &[], options.dtype(self_.dtype()))?;
+    outs.set_output_raw_strided(1, shape, &[], options.dtype(ScalarType::Long))
 }
 
 pub(crate) fn reduced_shape<I: SizeInt>(self_: &Tensor, dim: i64, keepdim: bool) -> Result<SizeVector<I>> {

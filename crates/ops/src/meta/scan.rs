@@ -3,8 +3,10 @@
 use c10::{wrap_dim, Result, ScalarType, SizeInt, Tensor, TensorOptions};
 use iter::StructuredOutputs;
 
-/// The dtype is the stated one, that of `out=`, or int64 for integers.
-fn cumulative<I: SizeInt>(
+use super::reduce::set_values_and_positions;
+
+/// `cumsum`, `cumprod`: the dtype is the stated one, that of `out=`, or int64 for integers.
+pub fn cumulative_meta<I: SizeInt>(
     outs: &mut StructuredOutputs,
     self_: &Tensor,
     dim: i64,
@@ -18,46 +20,18 @@ fn cumulative<I: SizeInt>(
     outs.set_output_raw_strided(0, &I::sizes_of(self_)?, &[], options)
 }
 
-/// `cumsum`
-pub fn cumsum_meta<I: SizeInt>(
-    outs: &mut StructuredOutputs,
-    self_: &Tensor,
-    dim: i64,
-    dtype: Option<ScalarType>,
-) -> Result<()> {
-    cumulative::<I>(outs, self_, dim, dtype)
-}
-
-/// `cumprod`
-pub fn cumprod_meta<I: SizeInt>(
-    outs: &mut StructuredOutputs,
-    self_: &Tensor,
-    dim: i64,
-    dtype: Option<ScalarType>,
-) -> Result<()> {
-    cumulative::<I>(outs, self_, dim, dtype)
-}
-
 /// `logcumsumexp`
 pub fn logcumsumexp_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
     wrap_dim(dim, self_.dim(), true)?;
     outs.set_output_contiguous(0, &I::sizes_of(self_)?, self_.options())
 }
 
-fn with_indices<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
+/// `cummax`, `cummin`
+pub fn cumulative_extreme_meta<I: SizeInt>(
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    dim: i64,
+) -> Result<()> {
     wrap_dim(dim, self_.dim(), true)?;
-    let sizes = I::sizes_of(self_)?;
-    let options = TensorOptions::new().device(self_.device());
-    outs.set_output_raw_strided(0, &sizes, &[], options.dtype(self_.dtype()))?;
-    outs.set_output_raw_strided(1, &sizes, &[], options.dtype(ScalarType::Long))
-}
-
-/// `cummax`
-pub fn cummax_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
-    with_indices::<I>(outs, self_, dim)
-}
-
-/// `cummin`
-pub fn cummin_meta<I: SizeInt>(outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
-    with_indices::<I>(outs, self_, dim)
+    set_values_and_positions(outs, self_, &I::sizes_of(self_)?)
 }

@@ -3,7 +3,7 @@
 use c10::{check, wrap_dim, Result, ScalarType, SizeInt, SizeVector, SymInt, Tensor, TensorOptions};
 use iter::StructuredOutputs;
 
-use super::reduce::{check_dims_nonempty, reduced_shape};
+use super::reduce::{check_dims_nonempty, reduced_shape, set_values_and_positions};
 
 /// `sort`: values keep the input's strides where they are dense.
 pub fn sort_meta<I: SizeInt>(
@@ -110,9 +110,7 @@ fn one_of<I: SizeInt>(
     wrap_dim(dim, self_.dim(), true)?;
     check_dims_nonempty(name, self_, &[dim])?;
     let shape: SizeVector<I> = reduced_shape(self_, dim, keepdim)?;
-    let options = TensorOptions::new().device(self_.device());
-    outs.set_output_raw_strided(0, &shape, &[], options.dtype(self_.dtype()))?;
-    outs.set_output_raw_strided(1, &shape, &[], options.dtype(ScalarType::Long))
+    set_values_and_positions(outs, self_, &shape)
 }
 
 /// `kthvalue`
@@ -171,7 +169,5 @@ pub fn topk_meta<I: SizeInt>(
     if let Some(size) = sizes.get_mut(wrapped) {
         *size = k;
     }
-    let options = TensorOptions::new().device(self_.device());
-    outs.set_output_raw_strided(0, &sizes, &[], options.dtype(self_.dtype()))?;
-    outs.set_output_raw_strided(1, &sizes, &[], options.dtype(ScalarType::Long))
+    set_values_and_positions(outs, self_, &sizes)
 }

@@ -64,6 +64,23 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("gelu_backward", &["f[n c], f[n c], none", "f'[n c], f[c], tanh"]),
     ("elu_backward", &["f[n c], 1, 1.5, 1, true, f[n c]", "f'[n c], 1, 1, 1, false, f[c]"]),
     ("leaky_relu_backward", &["f[n c], f[n c], 0.5, false", "f'[n c], f[c], 2, true"]),
+    ("geometric_", &["f[n c], 0.5"]),
+    (
+        "_rnn_layer",
+        &[
+            "f[n c h], f[c h], None, f[h h], None, 1, true",
+            "f[n c 8], f[c 2], f[c 2], f[8 2], f[8], 2, false",
+            "f[n c 6], f[c 2], None, f[6 2], f[6], 3, false",
+        ],
+    ),
+    (
+        "_rnn_layer_backward",
+        &[
+            "f[n c h], None, f[c h], None, f[h h], f[n c h], f[0], f[0], 1, true",
+            "f[n c 2], None, f[c 2], f[c 2], f[8 2], f[n c 2], f[n c 2], f[n c 8], 2, false",
+            "f[n c 2], None, f[c 2], None, f[6 2], f[n c 2], f[0], f[n c 8], 3, false",
+        ],
+    ),
     ("polygamma", &["1, f[n c]", "0, f'[n c]"]),
     ("mm", &["f[n c], f[c m]", "f'[n c], f[c 2]"]),
     ("addmm", &["f[n m], f[n c], f[c m]", "f[m], f[n c], f[c m]"]),

@@ -9,7 +9,8 @@ use pyo3::types::PyTuple;
 use super::node_attributes::node_argument;
 use super::node_object::{self, wrap_bound};
 use crate::convert::{errors, ivalue, warnings};
-use crate::raw::{call_python, Res};
+use crate::raw::objects::{self, NewError, Number};
+use crate::raw::{call_python, check_memory_for_items, Res};
 use crate::tensor;
 
 /// A tensor or an edge, held for the length of a call.
@@ -32,11 +33,12 @@ impl Target {
             }
         }
         let found = object.get_type().name()?;
-        Err(PyTypeError::new_err(format!("{} must be a Tensor or GradientEdge, but got {found}", describe()))
+        Err(PyTypeError::error(format!("{} must be a Tensor or GradientEdge, but got {found}", describe()))
             .into())
     }
 
     fn list(objects: &Bound<'_, PyAny>, name: &str) -> Res<Vec<Target>> {
+        check_memory_for_items(objects)?;
         objects
             .try_iter()?
             .enumerate()
@@ -68,7 +70,7 @@ fn grads(objects: Option<&Bound<'_, PyAny>>, name: &str) -> Res<VariableList> {
             None => {
                 let found = object.get_type().name()?;
                 let text = format!("{name} can be either Tensors or None, but got {found} at position {i}");
-                return Err(PyTypeError::new_err(text).into());
+                return Err(PyTypeError::error(text).into());
             }
         });
     }
@@ -84,7 +86,7 @@ fn run<T: Send>(py: Python<'_>, body: impl FnOnce() -> c10::Result<T> + Send) ->
 }
 
 fn optional_grads(py: Python<'_>, grads: Vec<Option<Tensor>>) -> Res<Bound<'_, PyAny>> {
-    ivalue::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()))
+    objects::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()))
 }
 
 /// The engine call: gradients are complete, nothing is filled in.
@@ -195,7 +197,7 @@ fn _get_gradient_edge<'py>(object: &Bound<'py, PyAny>) -> Res<(Bound<'py, PyAny>
     let py = object.py();
     let Some(tensor) = tensor::get(object) else {
         let found = object.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("get_gradient_edge: expected a Tensor, got {found}")).into());
+        return Err(PyTypeError::error(format!("get_gradient_edge: expected a Tensor, got {found}")).into());
     };
     let edge = variable::gradient_edge(tensor)?;
     match edge.function {
@@ -215,7 +217,7 @@ fn _increment_version(object: &Bound<'_, PyAny>) -> Res<()> {
         Some(tensor) => Ok(tensor.bump_version()?),
         None => {
             let found = object.get_type().name()?;
-            Err(PyTypeError::new_err(format!("increment_version: expected a Tensor, got {found}")).into())
+            Err(PyTypeError::error(format!("increment_version: expected a Tensor, got {found}")).into())
         }
     }
 }
@@ -243,13 +245,13 @@ fn _current_autograd_node(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
 #[pyfunction]
 fn _current_graph_task_execution_order(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
     let nodes = engine::current_graph_task_execution_order()?;
-    ivalue::list_of(py, nodes.len(), |i| node_object::wrap(py, nodes[i].clone()))
+    objects::list_of(py, nodes.len(), |i| node_object::wrap(py, nodes[i].clone()))
 }
 
 /// The number of the running pass, or -1.
 #[pyfunction]
-fn _current_graph_task_id() -> i64 {
-    engine::current_graph_task_id()
+fn _current_graph_task_id() -> Number<i64> {
+    Number(engine::current_graph_task_id())
 }
 
 /// Whether the running pass keeps its graph.
@@ -266,8 +268,8 @@ fn _is_checkpoint_valid() -> bool {
 
 /// The sequence number that this thread's next node will get.
 #[pyfunction]
-fn _get_sequence_nr() -> u64 {
-    autograd::peek_sequence_nr()
+fn _get_sequence_nr() -> Number<u64> {
+    Number(autograd::peek_sequence_nr())
 }
 
 /// Whether the engine may use threads of its own.

@@ -13,6 +13,7 @@ use super::function_apply;
 use super::function_node::PyFunctionNode;
 use super::node_object::{self, PyNode, NODE};
 use crate::convert::ivalue;
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{borrow, getset, guard, guard_int, method_kw, token, Raised, Res, StaticType, TypeBuilder};
 use crate::tensor;
 
@@ -72,7 +73,7 @@ unsafe extern "C" fn new(
         // without node.
         unsafe {
             let py = token();
-            let name = borrow(py, type_.cast()).getattr("__name__")?.extract::<String>()?;
+            let name = borrow(py, type_.cast()).getattr(intern!(py, "__name__")?)?.extract::<String>()?;
             let object = (*type_).tp_alloc.unwrap_or(ffi::PyType_GenericAlloc)(type_, 0);
             if object.is_null() {
                 return Err(Raised::already_set());
@@ -150,7 +151,7 @@ unsafe extern "C" fn saved_tensors(object: *mut ffi::PyObject, _: *mut c_void) -
             return Ok(PyTuple::empty(py).into_ptr());
         };
         let tensors = function.unpack(&node)?;
-        Ok(ivalue::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?
+        Ok(objects::tuple_of(py, tensors.len(), |i| ivalue::into_python(py, tensors[i].clone().into()))?
             .into_ptr())
     })
 }
@@ -205,7 +206,7 @@ unsafe extern "C" fn set_materialize_grads(
         unsafe {
             // Null asks to delete the attribute.
             if value.is_null() || ffi::PyBool_Check(value) == 0 {
-                return Err(PyTypeError::new_err("set_materialize_grads expects a bool").into());
+                return Err(PyTypeError::error("set_materialize_grads expects a bool").into());
             }
             (*object.cast::<PyFunction>()).materialize_grads = value == ffi::Py_True();
         }
@@ -235,7 +236,7 @@ pub(super) unsafe fn tensors_of(
         let text = format!(
             "autograd internal error: {attribute} attribute is expected to be a tuple but is {found}"
         );
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     };
     let mut tensors = Vec::with_capacity(tuple.len());
     for (i, item) in tuple.iter().enumerate() {

@@ -8,27 +8,31 @@ use c10::{AutoGradMode, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use super::function::{replace, tensors_of, PyFunction, FUNCTION};
 use super::function_node::{Call, PyFunctionNode};
 use super::node_object;
-use crate::convert::{ivalue, warnings};
-use crate::raw::{borrow, guard, token, Res};
+use crate::convert::warnings;
+use crate::raw::objects::{self, intern, NewError};
+use crate::raw::{borrow, check_memory_for, guard, token, Res};
 use crate::tensor;
 
 /// `_SingleLevelFunction.setup_context`, which says that a class has none of its own.
 static NO_SETUP_CONTEXT: AtomicPtr<ffi::PyObject> = AtomicPtr::new(std::ptr::null_mut());
 
 fn has_setup_context(class: &Bound<'_, PyAny>) -> Res<bool> {
+    let py = class.py();
     let mut base = NO_SETUP_CONTEXT.load(Ordering::Relaxed);
     if base.is_null() {
-        let function = class.py().import("ptr.autograd.function")?.getattr("_SingleLevelFunction")?;
-        base = crate::raw::immortal(function.getattr("setup_context")?);
+        let function = py
+            .import(intern!(py, "ptr.autograd.function")?)?
+            .getattr(intern!(py, "_SingleLevelFunction")?)?;
+        base = crate::raw::immortal(function.getattr(intern!(py, "setup_context")?)?);
         NO_SETUP_CONTEXT.store(base, Ordering::Relaxed);
     }
-    Ok(!std::ptr::eq(class.getattr("setup_context")?.as_ptr(), base))
+    Ok(!std::ptr::eq(class.getattr(intern!(py, "setup_context")?)?.as_ptr(), base))
 }
 
 pub(super) unsafe extern "C" fn apply(
@@ -44,6 +48,7 @@ pub(super) unsafe extern "C" fn apply(
         };
         let kwargs = kwargs.map(|kwargs| kwargs.cast_into::<PyDict>()).transpose().map_err(PyErr::from)?;
         let args = args.cast::<PyTuple>()?;
+        check_memory_for(args.len())?;
         apply_to(&class, &args, kwargs.as_ref())
     })
 }
@@ -78,10 +83,10 @@ fn apply_to(
     kwargs: Option<&Bound<'_, PyDict>>,
 ) -> Res<*mut ffi::PyObject> {
     let py = class.py();
-    let context = class.getattr("_backward_cls")?.call0()?;
+    let context = class.getattr(intern!(py, "_backward_cls")?)?.call0()?;
     if !FUNCTION.is_instance(&context) {
         let found = context.get_type().name()?;
-        return Err(PyTypeError::new_err(format!(
+        return Err(PyTypeError::error(format!(
             "Function.apply: _backward_cls must make contexts, got {found}"
         ))
         .into());
@@ -94,10 +99,10 @@ fn apply_to(
 
     let needs: Vec<_> = args
         .iter()
-        .map(|arg| PyBool::new(py, tensor::get(&arg).is_some_and(variable::requires_grad)).to_owned())
+        .map(|arg| objects::boolean(py, tensor::get(&arg).is_some_and(variable::requires_grad)))
         .collect();
     // SAFETY: a field of a live context and a new reference.
-    unsafe { replace(&raw mut (*fields).needs_input_grad, PyTuple::new(py, needs)?.into_ptr()) };
+    unsafe { replace(&raw mut (*fields).needs_input_grad, objects::tuple(py, needs)?.into_ptr()) };
     if inputs.is_executable {
         let edges = variable::collect_next_edges(inputs.variables.iter().map(Option::as_ref))?;
         // SAFETY: nothing leads to the node before its outputs are attached to it.
@@ -121,16 +126,16 @@ fn run_forward<'py>(
 ) -> Res<Bound<'py, PyAny>> {
     let py = class.py();
     let _grad_mode = AutoGradMode::new(false);
-    let forward = class.getattr("forward")?;
+    let forward = class.getattr(intern!(py, "forward")?)?;
     if uses_setup_context {
         let output = forward.call(args, kwargs)?;
-        class.getattr("setup_context")?.call1((context, args, &output))?;
+        class.getattr(intern!(py, "setup_context")?)?.call1((context, args, &output))?;
         return Ok(output);
     }
     let mut with_context = Vec::with_capacity(args.len() + 1);
     with_context.push(context.clone());
     with_context.extend(args.iter());
-    let with_context = PyTuple::new(py, with_context)?;
+    let with_context = objects::tuple(py, with_context)?;
     Ok(forward.call(with_context, kwargs)?)
 }
 
@@ -147,23 +152,23 @@ fn attach_outputs(
     let is_tuple = output.is_instance_of::<PyTuple>();
     let outputs = match output.cast_into::<PyTuple>() {
         Ok(tuple) => tuple,
-        Err(error) => PyTuple::new(py, [error.into_inner()])?,
+        Err(error) => objects::tuple(py, [error.into_inner()])?,
     };
     // SAFETY: fields of a live context.
     let (dirty, non_differentiable, to_save) = unsafe {
         let dirty = tensors_of(py, (*fields).dirty_tensors, "dirty_tensors", false, |i, found| {
-            PyRuntimeError::new_err(format!(
+            PyRuntimeError::error(format!(
                 "mark_dirty can only accept variables, but argument {i} is of type {found}"
             ))
         })?;
         let non_differentiable =
             tensors_of(py, (*fields).non_differentiable, "non_differentiable", false, |_, found| {
-                PyRuntimeError::new_err(format!(
+                PyRuntimeError::error(format!(
                     "mark_non_differentiable only accepts variable arguments, but got {found}"
                 ))
             })?;
         let to_save = tensors_of(py, (*fields).to_save, "to_save", true, |i, found| {
-            PyTypeError::new_err(format!(
+            PyTypeError::error(format!(
                 "save_for_backward can only save variables, but argument {i} is of type {found}"
             ))
         })?;
@@ -201,7 +206,7 @@ fn attach_outputs(
             replace(slot, std::ptr::null_mut());
         }
     }
-    let result = ivalue::tuple_of(py, wrapped.len(), |i| match &wrapped[i] {
+    let result = objects::tuple_of(py, wrapped.len(), |i| match &wrapped[i] {
         Some(tensor) => {
             let object = tensor::wrap(tensor.clone())?;
             if inputs.is_executable {
@@ -221,7 +226,7 @@ fn attach_outputs(
 
 fn save(node: &Node, tensors: &[Option<Tensor>]) -> Res<()> {
     let Some(function) = node.function::<PyFunctionNode>() else {
-        return Err(PyRuntimeError::new_err("the context's node is not that of a custom function").into());
+        return Err(PyRuntimeError::error("the context's node is not that of a custom function").into());
     };
     let mut variables = Vec::with_capacity(tensors.len());
     for tensor in tensors {

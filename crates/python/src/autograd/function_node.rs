@@ -15,6 +15,7 @@ use smallvec::SmallVec;
 use super::function::PyFunction;
 use super::hooks;
 use crate::convert::{errors, ivalue};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{call_python, Res};
 use crate::tensor;
 
@@ -99,7 +100,7 @@ impl PyFunctionNode {
         grads: &VariableList,
     ) -> Res<Bound<'py, PyAny>> {
         let is_tensor = self.call.lock().is_tensor_output.clone();
-        ivalue::tuple_of(py, grads.len(), |i| {
+        objects::tuple_of(py, grads.len(), |i| {
             if let Some(grad) = &grads[i] {
                 return tensor::wrap(grad.clone());
             }
@@ -116,7 +117,7 @@ impl PyFunctionNode {
         let py = result.py();
         let result = match result.cast_into::<PyTuple>() {
             Ok(tuple) => tuple,
-            Err(error) => PyTuple::new(py, [error.into_inner()])?,
+            Err(error) => objects::tuple(py, [error.into_inner()])?,
         };
         let is_variable = self.call.lock().is_variable_input.clone();
         // Too many are fine if the surplus is None: arguments with defaults that the call left out.
@@ -128,7 +129,7 @@ impl PyFunctionNode {
                 is_variable.len(),
                 result.len()
             );
-            return Err(PyRuntimeError::new_err(text).into());
+            return Err(PyRuntimeError::error(text).into());
         }
         let mut grads = VariableList::new();
         for (i, (grad, is_variable)) in result.iter().zip(is_variable).enumerate() {
@@ -140,7 +141,7 @@ impl PyFunctionNode {
                         self.name,
                         i + 1
                     );
-                    return Err(PyRuntimeError::new_err(text).into());
+                    return Err(PyRuntimeError::error(text).into());
                 }
                 continue;
             }
@@ -150,7 +151,7 @@ impl PyFunctionNode {
                 None => {
                     let found = grad.get_type().name()?;
                     return Err(
-                        PyRuntimeError::new_err(format!("expected Variable or None (got {found})")).into()
+                        PyRuntimeError::error(format!("expected Variable or None (got {found})")).into()
                     );
                 }
             });
@@ -167,7 +168,7 @@ impl PyFunctionNode {
         let (context, fields) =
             unsafe { (Bound::from_borrowed_ptr(py, context), &*context.cast::<PyFunction>()) };
         let args = self.grads_to_python(py, node, fields, grads)?;
-        let result = context.getattr("apply")?.call1(args.cast_into::<PyTuple>()?)?;
+        let result = context.getattr(intern!(py, "apply")?)?.call1(args.cast_into::<PyTuple>()?)?;
         self.results(result)
     }
 }
@@ -236,7 +237,7 @@ impl DelayedError {
         }
         match outputs.len() {
             1 => ivalue::into_bound(py, outputs[0].clone().into()),
-            n => ivalue::tuple_of(py, n, |i| ivalue::into_python(py, outputs[i].clone().into())),
+            n => objects::tuple_of(py, n, |i| ivalue::into_python(py, outputs[i].clone().into())),
         }
     }
 }

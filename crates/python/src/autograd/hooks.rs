@@ -16,6 +16,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
 
 use crate::convert::{errors, ivalue};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{call_python, Res};
 use crate::tensor;
 
@@ -84,8 +85,9 @@ pub(super) fn find_dict(
 /// An empty dict for hooks, which can be referred to weakly.
 pub(super) fn new_dict(py: Python<'_>) -> Res<Bound<'_, PyAny>> {
     static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let class = CLASS
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("collections")?.getattr("OrderedDict")?.unbind()))?;
+    let class = CLASS.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import(intern!(py, "collections")?)?.getattr(intern!(py, "OrderedDict")?)?.unbind())
+    })?;
     Ok(class.bind(py).call0()?)
 }
 
@@ -98,7 +100,9 @@ pub(super) fn add<'py>(
 ) -> Res<Bound<'py, PyAny>> {
     static HANDLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let handle = HANDLE.get_or_try_init(py, || {
-        Ok::<_, PyErr>(py.import("ptr.utils.hooks")?.getattr("RemovableHandle")?.unbind())
+        Ok::<_, PyErr>(
+            py.import(intern!(py, "ptr.utils.hooks")?)?.getattr(intern!(py, "RemovableHandle")?)?.unbind(),
+        )
     })?;
     let dict = match existing {
         // SAFETY: the hook that holds it is registered, and the lock has been held since.
@@ -110,7 +114,7 @@ pub(super) fn add<'py>(
         }
     };
     let handle = handle.bind(py).call1((&dict,))?;
-    dict.set_item(handle.getattr("id")?, hook)?;
+    dict.set_item(handle.getattr(intern!(py, "id")?)?, hook)?;
     Ok(handle)
 }
 
@@ -135,7 +139,7 @@ impl PyTensorHooks {
             }
             if tensor::get(&result).is_none() {
                 let found = result.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("expected Variable, but hook returned '{found}'")));
+                return Err(PyTypeError::error(format!("expected Variable, but hook returned '{found}'")));
             }
             *self.culprit.lock() = name_of(&hook);
             current = result;
@@ -147,11 +151,12 @@ impl PyTensorHooks {
 
 /// The hooks of a dict, as they are now: a hook may add and remove hooks.
 fn values<'py>(dict: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    Ok(dict.cast::<PyDict>()?.values().iter().collect())
+    Ok(objects::dict_values(dict.cast::<PyDict>()?)?.iter().collect())
 }
 
 fn name_of(hook: &Bound<'_, PyAny>) -> String {
-    hook.getattr("__name__").and_then(|name| name.extract()).unwrap_or_else(|_| "<unknown>".to_owned())
+    let name = intern!(hook.py(), "__name__").and_then(|name| hook.getattr(name)?.extract());
+    name.unwrap_or_else(|_| "<unknown>".to_owned())
 }
 
 impl TensorHook for PyTensorHooks {
@@ -244,7 +249,7 @@ fn replacement<'py>(
         Ok(tuple) => tuple,
         Err(error) => {
             let found = error.into_inner().get_type().name()?;
-            return Err(PyTypeError::new_err(format!("expected tuple, but hook returned '{found}'")).into());
+            return Err(PyTypeError::error(format!("expected tuple, but hook returned '{found}'")).into());
         }
     };
     if result.len() != current.len() {
@@ -254,7 +259,7 @@ fn replacement<'py>(
             result.len(),
             current.len()
         );
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     for (original, result) in current.iter().zip(result.iter()) {
         check_single(hook, &original, &result)?;
@@ -268,10 +273,10 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
     }
     let Some(result) = tensor::get(result) else {
         let found = result.get_type().name()?;
-        return Err(PyTypeError::new_err(format!("expected Variable, but hook returned '{found}'")).into());
+        return Err(PyTypeError::error(format!("expected Variable, but hook returned '{found}'")).into());
     };
     let Some(original) = tensor::get(original) else {
-        return Err(PyRuntimeError::new_err("can't replace a None gradient with a non-None value").into());
+        return Err(PyRuntimeError::error("can't replace a None gradient with a non-None value").into());
     };
     let problem = if original.dtype() != result.dtype() || original.device() != result.device() {
         Some(format!(
@@ -288,7 +293,7 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
     };
     match problem {
         Some(problem) => {
-            Err(PyRuntimeError::new_err(format!("hook '{}' has changed the {problem}", name_of(hook))).into())
+            Err(PyRuntimeError::error(format!("hook '{}' has changed the {problem}", name_of(hook))).into())
         }
         None => Ok(()),
     }
@@ -296,7 +301,7 @@ fn check_single(hook: &Bound<'_, PyAny>, original: &Bound<'_, PyAny>, result: &B
 
 /// Gradients as a tuple, `None` for those of zeros that nobody made.
 pub(super) fn grads_to_python<'py>(py: Python<'py>, grads: &[Option<Tensor>]) -> Result<Bound<'py, PyTuple>> {
-    let tuple = ivalue::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()));
+    let tuple = objects::tuple_of(py, grads.len(), |i| ivalue::into_python(py, grads[i].clone().into()));
     tuple.map_err(PyErr::from).and_then(|tuple| Ok(tuple.cast_into::<PyTuple>()?)).map_err(errors::to_core)
 }
 
@@ -317,7 +322,7 @@ pub(super) fn grads_from_python(
             None if grad.is_none() => None,
             None => {
                 let found = grad.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("{} (got {found})", what(i))).into());
+                return Err(PyTypeError::error(format!("{} (got {found})", what(i))).into());
             }
         });
     }

@@ -9,12 +9,13 @@ use c10::{SymInt, TensorOptions};
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use super::hooks::{self, PyPostHook, PyPreHook};
 use super::node_object::{self, of_self, wrap_bound};
 use super::{anomaly, raw_saved, tensor_hooks};
 use crate::convert::{device, dtype, ivalue, layout, scalar, size};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{borrow, getset, guard, method_noargs, owned, token, Res};
 use crate::tensor;
 
@@ -67,22 +68,22 @@ macro_rules! method1 {
 /// Edges as `((node, input number), ...)`.
 fn edges_to_python<'py>(py: Python<'py>, node: &Node) -> Res<Bound<'py, PyAny>> {
     let edges = node.next_edges();
-    ivalue::tuple_of(py, edges.len(), |i| {
+    objects::tuple_of(py, edges.len(), |i| {
         let function = match &edges[i].function {
             Some(function) => wrap_bound(py, function.clone())?,
             None => py.None().into_bound(py),
         };
-        Ok((function, edges[i].input_nr).into_pyobject(py)?.into_any().into_ptr())
+        Ok(objects::tuple(py, [function, objects::int(py, edges[i].input_nr.into())?.into_any()])?.into_ptr())
     })
 }
 
 attribute!(next_functions, |py, node| edges_to_python(py, &node)?);
 attribute!(metadata, |py, node| anomaly::metadata_of(py, &node)?);
-attribute!(requires_grad, |py, _node| pyo3::types::PyBool::new(py, true).to_owned().into_any());
+attribute!(requires_grad, |py, _node| objects::boolean(py, true));
 attribute!(input_metadata, |py, node| {
-    let list = PyList::empty(py);
+    let list = objects::empty_list(py)?;
     for metadata in node.inputs() {
-        list.append(PyInputMetadata { metadata: metadata.clone() }.into_pyobject(py)?)?;
+        list.append(Bound::new(py, PyInputMetadata { metadata: metadata.clone() })?)?;
     }
     list.into_any()
 });
@@ -90,7 +91,7 @@ attribute!(variable, |py, node| match node.function::<AccumulateGrad>() {
     Some(accumulate) => tensor::wrap_bound(py, accumulate.variable.clone())?,
     None => {
         let text = format!("'{}' object has no attribute 'variable'", node.name());
-        return Err(PyAttributeError::new_err(text).into());
+        return Err(PyAttributeError::error(text).into());
     }
 });
 
@@ -109,8 +110,8 @@ fn full_name(node: &Node) -> String {
     }
 }
 
-method0!(name, |py, node| PyString::new(py, &full_name(&node)).into_any());
-method0!(sequence_nr, |py, node| node.sequence_nr().into_pyobject(py)?.into_any());
+method0!(name, |py, node| objects::string(py, &full_name(&node))?.into_any());
+method0!(sequence_nr, |py, node| objects::unsigned(py, node.sequence_nr())?.into_any());
 method1!(set_sequence_nr, |py, node, nr| {
     node.set_sequence_nr(nr.extract()?);
     py.None().into_bound(py)
@@ -130,7 +131,7 @@ method1!(register_prehook, |py, node, hook| {
 });
 method1!(register_hook_dict, |py, _node, object| {
     let Some(tensor) = tensor::get(&object) else {
-        return Err(PyTypeError::new_err("_register_hook_dict expected a variable").into());
+        return Err(PyTypeError::error("_register_hook_dict expected a variable").into());
     };
     tensor_hooks::register_dict(&object, tensor)?;
     py.None().into_bound(py)
@@ -150,7 +151,7 @@ pub(super) unsafe extern "C" fn call(
             (py, of_self(object), borrow(py, args), has_kwargs)
         };
         if has_kwargs {
-            return Err(PyTypeError::new_err("keyword arguments are not supported").into());
+            return Err(PyTypeError::error("keyword arguments are not supported").into());
         }
         let args = args.cast::<PyTuple>()?;
         let grads = hooks::grads_from_python(&args, |_| "expected Tensor or None".to_owned())?;
@@ -159,7 +160,7 @@ pub(super) unsafe extern "C" fn call(
         match results.len() {
             1 => ivalue::into_python(py, results[0].clone().into()),
             n => {
-                Ok(ivalue::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?
+                Ok(objects::tuple_of(py, n, |i| ivalue::into_python(py, results[i].clone().into()))?
                     .into_ptr())
             }
         }
@@ -171,7 +172,7 @@ unsafe extern "C" fn dir(object: *mut ffi::PyObject, _: *mut ffi::PyObject) -> *
     guard(|| {
         // SAFETY: CPython calls it with an instance.
         let (py, node, object) = unsafe { (token(), of_self(object), borrow(token(), object)) };
-        let base = py.get_type::<PyAny>().call_method1("__dir__", (object,))?;
+        let base = py.get_type::<PyAny>().call_method1(intern!(py, "__dir__")?, (object,))?;
         let names = base.cast::<PyList>()?;
         for name in node.saved_attributes() {
             names.append(format!("_saved_{name}"))?;
@@ -235,10 +236,12 @@ fn saved_to_python(py: Python<'_>, value: SavedValue) -> Res<Bound<'_, PyAny>> {
         SavedValue::None => py.None().into_bound(py),
         SavedValue::Tensor(t) => tensor::wrap_bound(py, t)?,
         SavedValue::TensorList(list) => {
-            ivalue::tuple_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))?
+            objects::tuple_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))?
         }
         SavedValue::Value(value) => match ivalue::into_bound(py, value)? {
-            list if list.is_instance_of::<PyList>() => list.cast::<PyList>()?.to_tuple().into_any(),
+            list if list.is_instance_of::<PyList>() => {
+                objects::tuple(list.py(), list.cast::<PyList>()?.iter())?.into_any()
+            }
             other => other,
         },
         SavedValue::SymSizes(sizes) => sym_ints(py, &sizes)?,
@@ -247,7 +250,7 @@ fn saved_to_python(py: Python<'_>, value: SavedValue) -> Res<Bound<'_, PyAny>> {
 }
 
 fn sym_ints<'py>(py: Python<'py>, values: &[SymInt]) -> Res<Bound<'py, PyAny>> {
-    ivalue::tuple_of(py, values.len(), |i| Ok(scalar::sym_int_to_python(py, &values[i])?.into_ptr()))
+    objects::tuple_of(py, values.len(), |i| Ok(scalar::sym_int_to_python(py, &values[i])?.into_ptr()))
 }
 
 fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAny>> {
@@ -256,29 +259,29 @@ fn meta_to_python<'py>(py: Python<'py>, meta: &SavedMeta) -> Res<Bound<'py, PyAn
         SavedMeta::SymInt(value) => scalar::sym_int_to_python(py, value)?,
         SavedMeta::ScalarType(value) => dtype::object(py, *value),
         SavedMeta::Options(options) => options_to_python(py, options)?,
-        SavedMeta::Int(value) => value.into_pyobject(py)?.into_any(),
+        SavedMeta::Int(value) => objects::int(py, *value)?.into_any(),
         SavedMeta::Device(value) => device::object(py, *value)?,
         // SAFETY: a new reference.
         SavedMeta::Layout(value) => unsafe { owned(py, layout::layout_new_ref(*value))? },
         // SAFETY: a new reference.
         SavedMeta::MemoryFormat(value) => unsafe { owned(py, layout::memory_format_new_ref(*value))? },
-        SavedMeta::Bool(value) => pyo3::types::PyBool::new(py, *value).to_owned().into_any(),
+        SavedMeta::Bool(value) => objects::boolean(py, *value),
         SavedMeta::ListSizes(list) => {
-            ivalue::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?
+            objects::tuple_of(py, list.len(), |i| size::from_sym_ints(py, &list[i]))?
         }
         SavedMeta::ListScalarTypes(list) => {
-            ivalue::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?
+            objects::tuple_of(py, list.len(), |i| Ok(dtype::new_ref(list[i])))?
         }
     })
 }
 
 fn options_to_python<'py>(py: Python<'py>, options: &TensorOptions) -> Res<Bound<'py, PyAny>> {
-    let dict = PyDict::new(py);
-    dict.set_item("dtype", dtype::object(py, options.dtype_or_default()))?;
-    dict.set_item("device", device::object(py, options.device_or_default())?)?;
+    let dict = objects::dict(py)?;
+    dict.set_item(intern!(py, "dtype")?, dtype::object(py, options.dtype_or_default()))?;
+    dict.set_item(intern!(py, "device")?, device::object(py, options.device_or_default())?)?;
     if let Some(value) = options.layout {
         // SAFETY: a new reference.
-        dict.set_item("layout", unsafe { owned(py, layout::layout_new_ref(value))? })?;
+        dict.set_item(intern!(py, "layout")?, unsafe { owned(py, layout::layout_new_ref(value))? })?;
     }
     Ok(dict.into_any())
 }
@@ -316,7 +319,7 @@ pub(super) fn node_argument(object: &Bound<'_, PyAny>, function: &str) -> Res<No
         Some(node) => Ok(node),
         None => {
             let found = object.get_type().name()?;
-            Err(PyTypeError::new_err(format!("{function}: expected a graph node, got {found}")).into())
+            Err(PyTypeError::error(format!("{function}: expected a graph node, got {found}")).into())
         }
     }
 }

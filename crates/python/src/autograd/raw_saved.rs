@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use super::function_node::PyFunctionNode;
 use super::saved_tensor_hooks::PySavedTensorHooks;
 use crate::convert::ivalue;
+use crate::raw::objects;
 use crate::raw::Res;
 
 /// Where the variable is.
@@ -66,20 +67,18 @@ pub(super) fn get<'py>(py: Python<'py>, node: &Node, name: &str) -> Res<Option<B
         }
         let count = function.check_not_freed()?;
         let place = |i| Place::Function(node.clone(), i);
-        return Ok(Some(ivalue::tuple_of(py, count, |i| {
-            Ok(SavedTensor { place: place(i) }.into_pyobject(py)?.into_any().into_ptr())
+        return Ok(Some(objects::tuple_of(py, count, |i| {
+            Ok(Bound::new(py, SavedTensor { place: place(i) })?.into_ptr())
         })?));
     }
     let Some(mut saved) = node.raw_saved(name) else { return Ok(None) };
     if saved.len() == 1 {
         let Some(saved) = saved.pop() else { return Ok(None) };
-        return Ok(Some(SavedTensor { place: Place::Operator(saved) }.into_pyobject(py)?.into_any()));
+        return Ok(Some(Bound::new(py, SavedTensor { place: Place::Operator(saved) })?.into_any()));
     }
     let mut saved = saved.into_iter();
-    let tuple = ivalue::tuple_of(py, saved.len(), |_| match saved.next() {
-        Some(saved) => {
-            Ok(SavedTensor { place: Place::Operator(saved) }.into_pyobject(py)?.into_any().into_ptr())
-        }
+    let tuple = objects::tuple_of(py, saved.len(), |_| match saved.next() {
+        Some(saved) => Ok(Bound::new(py, SavedTensor { place: Place::Operator(saved) })?.into_ptr()),
         None => Ok(py.None().into_ptr()),
     })?;
     Ok(Some(tuple))

@@ -9,7 +9,8 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::convert::errors;
-use crate::raw::{call_python, Res};
+use crate::raw::objects::{NewError, Text};
+use crate::raw::{call_python, Res, TextArgument};
 use crate::tensor;
 
 /// A pair of Python functions.
@@ -64,7 +65,7 @@ fn check_callable(hook: &Bound<'_, PyAny>, name: &str) -> Res<()> {
         return Ok(());
     }
     let found = hook.get_type().name()?;
-    Err(PyTypeError::new_err(format!("saved_tensors_hooks: {name} must be callable, got {found}")).into())
+    Err(PyTypeError::error(format!("saved_tensors_hooks: {name} must be callable, got {found}")).into())
 }
 
 /// Puts a pair of hooks on top of this thread's stack.
@@ -86,8 +87,8 @@ fn _pop_saved_tensors_default_hooks() {
 
 /// Makes pushing fail with a message.
 #[pyfunction]
-fn _saved_tensors_hooks_disable(error_message: &str) -> Res<()> {
-    Ok(core::disable(error_message)?)
+fn _saved_tensors_hooks_disable(error_message: TextArgument<'_>) -> Res<()> {
+    Ok(core::disable(&error_message)?)
 }
 
 /// Allows pushing again.
@@ -104,8 +105,8 @@ fn _saved_tensors_hooks_is_enabled() -> bool {
 
 /// The message that pushing fails with, or `None`.
 #[pyfunction]
-fn _saved_tensors_hooks_get_disabled_error_message() -> Option<String> {
-    core::disabled_message()
+fn _saved_tensors_hooks_get_disabled_error_message() -> Option<Text<String>> {
+    core::disabled_message().map(Text)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,6 +9,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 
 use super::hooks::{self, PyPostAccumulateHooks, PyTensorHooks};
+use crate::raw::objects::NewError;
 use crate::raw::Res;
 use crate::tensor;
 
@@ -17,7 +18,7 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>, function: &str) -> Res<&'a 
         Some(tensor) => Ok(tensor),
         None => {
             let found = object.get_type().name()?;
-            Err(PyTypeError::new_err(format!("{function}: expected a Tensor, got {found}")).into())
+            Err(PyTypeError::error(format!("{function}: expected a Tensor, got {found}")).into())
         }
     }
 }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::convert::scalar;
+use crate::raw::objects::{self, NewError};
 use crate::raw::{
     getset, guard, guard_len, immortal, method_noargs, method_varargs, owned, token, Res, StaticType,
     TypeBuilder,
@@ -71,11 +72,11 @@ pub(crate) fn extract(object: &Bound<'_, PyAny>) -> Res<Device> {
     if scalar::is_int(object) {
         let index = scalar::to_i64(object)?;
         if index < 0 {
-            return Err(PyRuntimeError::new_err("Device index must not be negative").into());
+            return Err(PyRuntimeError::error("Device index must not be negative").into());
         }
         return Ok(Device::checked(DeviceType::CUDA, index)?);
     }
-    Err(PyTypeError::new_err(format!(
+    Err(PyTypeError::error(format!(
         "expected a device, a string or an int, got {}",
         object.get_type().name()?
     ))
@@ -97,7 +98,7 @@ unsafe extern "C" fn device_new(
         let mut type_ = args.get_item(0).ok();
         let mut index = args.get_item(1).ok();
         if args.len() > 2 {
-            return Err(PyTypeError::new_err(format!(
+            return Err(PyTypeError::error(format!(
                 "device() takes at most 2 arguments ({} given)",
                 args.len()
             ))
@@ -111,14 +112,14 @@ unsafe extern "C" fn device_new(
                     "index" if index.is_none() => index = Some(value),
                     other => {
                         let text = format!("device() got an unexpected keyword argument '{other}'");
-                        return Err(PyTypeError::new_err(text).into());
+                        return Err(PyTypeError::error(text).into());
                     }
                 }
             }
         }
         let Some(type_) = type_ else {
             return Err(
-                PyTypeError::new_err("device() missing 1 required positional argument: \"type\"").into()
+                PyTypeError::error("device() missing 1 required positional argument: \"type\"").into()
             );
         };
         if !is_device_like(&type_) {
@@ -126,7 +127,7 @@ unsafe extern "C" fn device_new(
                 "device(): argument 'type' (position 1) must be str, not {}",
                 type_.get_type().name()?
             );
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         let mut device = extract(&type_)?;
         if let Some(index) = index.filter(|i| !i.is_none()) {
@@ -135,17 +136,17 @@ unsafe extern "C" fn device_new(
                     "device(): argument 'type' (position 1) must be str beside an index, not {}",
                     type_.get_type().name()?
                 );
-                return Err(PyTypeError::new_err(text).into());
+                return Err(PyTypeError::error(text).into());
             }
             if device.has_index() {
                 let text = format!(
                     "type (string) must not include an index because index was passed explicitly: {device}"
                 );
-                return Err(PyRuntimeError::new_err(text).into());
+                return Err(PyRuntimeError::error(text).into());
             }
             let index = scalar::to_i64(&index)?;
             if index < 0 {
-                return Err(PyRuntimeError::new_err("Device index must not be negative").into());
+                return Err(PyRuntimeError::error("Device index must not be negative").into());
             }
             device = Device::checked(device.type_, index)?;
         }
@@ -170,13 +171,13 @@ unsafe extern "C" fn device_repr(object: *mut ffi::PyObject) -> *mut ffi::PyObje
             true => format!("device(type='{name}', index={})", device.index),
             false => format!("device(type='{name}')"),
         };
-        Ok(PyString::new(py, &text).into_ptr())
+        Ok(objects::string(py, &text)?.into_ptr())
     })
 }
 
 unsafe extern "C" fn device_str(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with a device.
-    guard(|| unsafe { Ok(PyString::new(token(), &of_self(object).to_string()).into_ptr()) })
+    guard(|| unsafe { Ok(objects::string(token(), &of_self(object).to_string())?.into_ptr()) })
 }
 
 unsafe extern "C" fn device_hash(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
@@ -210,14 +211,18 @@ unsafe extern "C" fn device_richcompare(
 
 unsafe extern "C" fn device_type(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with a device.
-    guard(|| unsafe { Ok(PyString::intern(token(), of_self(object).type_.lower_case_name()).into_ptr()) })
+    guard(|| unsafe { Ok(objects::interned(token(), of_self(object).type_.lower_case_name())?.into_ptr()) })
 }
 
 unsafe extern "C" fn device_index(object: *mut ffi::PyObject, _: *mut c_void) -> *mut ffi::PyObject {
     // SAFETY: CPython calls it with a device.
     guard(|| unsafe {
         let device = of_self(object);
-        Ok(device.has_index().then_some(device.index).into_pyobject(token())?.into_ptr())
+        let py = token();
+        Ok(match device.has_index() {
+            true => objects::int(py, device.index.into())?.into_ptr(),
+            false => py.None().into_ptr(),
+        })
     })
 }
 
@@ -225,12 +230,12 @@ unsafe extern "C" fn device_reduce(object: *mut ffi::PyObject, _: *mut ffi::PyOb
     guard(|| {
         // SAFETY: CPython calls it with a device.
         let (py, device) = unsafe { (token(), of_self(object)) };
-        let name = device.type_.lower_case_name();
+        let name = objects::interned(py, device.type_.lower_case_name())?.into_any();
         let args = match device.has_index() {
-            true => (name, device.index).into_pyobject(py)?,
-            false => (name,).into_pyobject(py)?,
+            true => objects::tuple(py, [name, objects::int(py, device.index.into())?.into_any()])?,
+            false => objects::tuple(py, [name])?,
         };
-        Ok((DEVICE.bound(py), args).into_pyobject(py)?.into_any().into_ptr())
+        Ok(objects::tuple(py, [DEVICE.bound(py), args.into_any()])?.into_ptr())
     })
 }
 

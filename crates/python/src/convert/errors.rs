@@ -1,5 +1,6 @@
 //! Engine errors as Python exceptions, and back. The only place where the two meet.
 
+use crate::raw::objects::NewError;
 use c10::{Error, ErrorKind};
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -8,14 +9,25 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 
-create_exception!(ptr, OutOfMemoryError, PyRuntimeError, "Exception raised when a device is out of memory.");
-create_exception!(ptr._C, LinAlgError, PyRuntimeError, "Error raised by the linear algebra functions.");
-create_exception!(
-    ptr.distributed,
-    DistError,
-    PyRuntimeError,
-    "Exception raised when an error occurs in the distributed library."
-);
+#[expect(clippy::disallowed_methods, reason = "the macro writes a `new_err`, which nobody calls")]
+mod classes {
+    use super::{create_exception, PyRuntimeError};
+
+    create_exception!(
+        ptr,
+        OutOfMemoryError,
+        PyRuntimeError,
+        "Exception raised when a device is out of memory."
+    );
+    create_exception!(ptr._C, LinAlgError, PyRuntimeError, "Error raised by the linear algebra functions.");
+    create_exception!(
+        ptr.distributed,
+        DistError,
+        PyRuntimeError,
+        "Exception raised when an error occurs in the distributed library."
+    );
+}
+pub(crate) use classes::{DistError, LinAlgError, OutOfMemoryError};
 
 /// The exception that shows `error` to the user.
 #[cold]
@@ -23,23 +35,23 @@ pub(crate) fn to_python(mut error: Error) -> PyErr {
     if let Some(payload) = error.take_foreign() {
         match payload.downcast::<PyErr>() {
             Ok(error) => return *error,
-            Err(_) => return PyRuntimeError::new_err(error.to_string()),
+            Err(_) => return PyRuntimeError::error(error.to_string()),
         }
     }
     let text = error.to_string();
     match error.kind() {
-        ErrorKind::Index => PyIndexError::new_err(text),
-        ErrorKind::Value => PyValueError::new_err(text),
-        ErrorKind::Type => PyTypeError::new_err(text),
-        ErrorKind::NotImplemented => PyNotImplementedError::new_err(text),
-        ErrorKind::OutOfMemory => OutOfMemoryError::new_err(text),
-        ErrorKind::LinAlg => LinAlgError::new_err(text),
-        ErrorKind::Dist => DistError::new_err(text),
-        ErrorKind::Overflow => PyOverflowError::new_err(text),
-        ErrorKind::Attribute => PyAttributeError::new_err(text),
-        ErrorKind::Key => PyKeyError::new_err(text),
-        ErrorKind::Import => PyImportError::new_err(text),
-        ErrorKind::Runtime | ErrorKind::Internal | ErrorKind::Foreign => PyRuntimeError::new_err(text),
+        ErrorKind::Index => PyIndexError::error(text),
+        ErrorKind::Value => PyValueError::error(text),
+        ErrorKind::Type => PyTypeError::error(text),
+        ErrorKind::NotImplemented => PyNotImplementedError::error(text),
+        ErrorKind::OutOfMemory => OutOfMemoryError::error(text),
+        ErrorKind::LinAlg => LinAlgError::error(text),
+        ErrorKind::Dist => DistError::error(text),
+        ErrorKind::Overflow => PyOverflowError::error(text),
+        ErrorKind::Attribute => PyAttributeError::error(text),
+        ErrorKind::Key => PyKeyError::error(text),
+        ErrorKind::Import => PyImportError::error(text),
+        ErrorKind::Runtime | ErrorKind::Internal | ErrorKind::Foreign => PyRuntimeError::error(text),
     }
 }
 

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::convert::{device, scalar};
+use crate::raw::objects::{self, intern, NewError, Number};
 use crate::raw::Res;
 use crate::tensor;
 
@@ -45,13 +46,13 @@ impl PyGenerator {
     }
 
     /// The seed that was set last.
-    fn initial_seed(&self) -> u64 {
-        self.generator.current_seed()
+    fn initial_seed(&self) -> Number<u64> {
+        Number(self.generator.current_seed())
     }
 
     /// Sets a seed that cannot be guessed, and returns it.
-    fn seed(&self) -> Res<u64> {
-        Ok(self.generator.seed()?)
+    fn seed(&self) -> Res<Number<u64>> {
+        Ok(Number(self.generator.seed()?))
     }
 
     /// The state, as a tensor of bytes.
@@ -63,7 +64,7 @@ impl PyGenerator {
     /// Goes back to a state given by [`get_state`](Self::get_state).
     fn set_state<'py>(slf: Bound<'py, Self>, new_state: &Bound<'py, PyAny>) -> Res<Bound<'py, Self>> {
         let Some(state) = tensor::get(new_state) else {
-            return Err(PyTypeError::new_err("expected a torch.ByteTensor").into());
+            return Err(PyTypeError::error("expected a torch.ByteTensor").into());
         };
         slf.get().generator.set_state(&crate::data::tensor_to_bytes(state, "set_state")?)?;
         Ok(slf)
@@ -83,9 +84,9 @@ impl PyGenerator {
         let py = slf.py();
         let generator = slf.get();
         let state = generator.get_state(py)?;
-        let args = (device::object(py, generator.generator.device())?,);
-        let rebuild = py.import("ptr.random")?.getattr("_rebuild_generator")?;
-        Ok((rebuild, (args.0, state)).into_pyobject(py)?)
+        let args = objects::tuple(py, [device::object(py, generator.generator.device())?])?.into_any();
+        let rebuild = py.import(intern!(py, "ptr.random")?)?.getattr(intern!(py, "_rebuild_generator")?)?;
+        Ok(objects::tuple(py, [rebuild, objects::tuple(py, [args, state.into_any()])?.into_any()])?)
     }
 }
 
@@ -93,14 +94,14 @@ impl PyGenerator {
 pub(crate) fn seed_of(seed: &Bound<'_, PyAny>, function: &str) -> Res<u64> {
     if !scalar::is_int_like(seed) {
         let text = format!("{function} expected a long, but got {}", seed.get_type().name()?);
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     if let Ok(seed) = seed.extract::<u64>() {
         return Ok(seed);
     }
     match seed.extract::<i64>() {
         Ok(seed) => Ok(seed as u64),
-        Err(_) => Err(pyo3::exceptions::PyValueError::new_err("Overflow when unpacking long long").into()),
+        Err(_) => Err(pyo3::exceptions::PyValueError::error("Overflow when unpacking long long").into()),
     }
 }
 

@@ -8,9 +8,10 @@ use dispatch::IValue;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::convert::{device, dtype, generator, layout, scalar};
+use crate::raw::objects::{self, NewError};
 use crate::raw::{owned, Res};
 use crate::tensor;
 
@@ -20,38 +21,6 @@ pub(crate) fn into_python(py: Python<'_>, value: IValue) -> Res<*mut ffi::PyObje
     match value {
         IValue::Tensor(t) => tensor::wrap(t),
         other => Ok(into_bound(py, other)?.into_ptr()),
-    }
-}
-
-/// A list of the given items, each a new reference.
-pub(crate) fn list_of(
-    py: Python<'_>,
-    len: usize,
-    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
-) -> Res<Bound<'_, PyAny>> {
-    // SAFETY: a fresh list, whose items are all set or which is dropped with null items, which lists allow.
-    unsafe {
-        let list = owned(py, ffi::PyList_New(len as ffi::Py_ssize_t))?;
-        for i in 0..len {
-            ffi::PyList_SET_ITEM(list.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
-        }
-        Ok(list)
-    }
-}
-
-/// A tuple of the given items, each a new reference.
-pub(crate) fn tuple_of(
-    py: Python<'_>,
-    len: usize,
-    mut item: impl FnMut(usize) -> Res<*mut ffi::PyObject>,
-) -> Res<Bound<'_, PyAny>> {
-    // SAFETY: as for `list_of`.
-    unsafe {
-        let tuple = owned(py, ffi::PyTuple_New(len as ffi::Py_ssize_t))?;
-        for i in 0..len {
-            ffi::PyTuple_SET_ITEM(tuple.as_ptr(), i as ffi::Py_ssize_t, item(i)?);
-        }
-        Ok(tuple)
     }
 }
 
@@ -70,27 +39,30 @@ pub(crate) fn into_bound(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>>
         | IValue::SymInt(_)
         | IValue::SymFloat(_)
         | IValue::SymBool(_) => scalar::scalar_to_python(py, &value.to_scalar()?)?,
-        IValue::String(s) => PyString::new(py, &s).into_any(),
+        IValue::String(s) => objects::string(py, &s)?.into_any(),
         IValue::ScalarType(v) => dtype::object(py, v),
         IValue::Layout(v) => reference(layout::layout_new_ref(v))?,
         IValue::MemoryFormat(v) => reference(layout::memory_format_new_ref(v))?,
         IValue::Device(v) => device::object(py, v)?,
         IValue::Generator(generator) => Bound::new(py, generator::PyGenerator { generator })?.into_any(),
         IValue::Stream(s) => {
-            PyTuple::new(py, [s.id(), i64::from(s.device().index), s.device_type() as i64])?.into_any()
+            let parts = [s.id(), i64::from(s.device().index), s.device_type() as i64];
+            objects::tuple_of(py, 3, |i| Ok(objects::int(py, parts[i])?.into_ptr()))?
         }
-        IValue::IntList(v) => PyList::new(py, v.iter())?.into_any(),
+        IValue::IntList(v) => objects::list_of(py, v.len(), |i| Ok(objects::int(py, v[i])?.into_ptr()))?,
         IValue::SymIntList(v) => {
-            list_of(py, v.len(), |i| Ok(scalar::sym_int_to_python(py, &v[i])?.into_ptr()))?
+            objects::list_of(py, v.len(), |i| Ok(scalar::sym_int_to_python(py, &v[i])?.into_ptr()))?
         }
-        IValue::DoubleList(v) => PyList::new(py, v.iter())?.into_any(),
-        IValue::BoolList(v) => PyList::new(py, v.iter())?.into_any(),
-        IValue::TensorList(v) => tuple_of(py, v.len(), |i| tensor::wrap(v[i].clone()))?,
-        IValue::OptionalTensorList(v) => tuple_of(py, v.len(), |i| into_python(py, v[i].clone().into()))?,
-        IValue::List(v) => list_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
-        IValue::Tuple(v) => tuple_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
+        IValue::DoubleList(v) => objects::list_of(py, v.len(), |i| Ok(objects::float(py, v[i])?.into_ptr()))?,
+        IValue::BoolList(v) => objects::list_of(py, v.len(), |i| Ok(objects::boolean(py, v[i]).into_ptr()))?,
+        IValue::TensorList(v) => objects::tuple_of(py, v.len(), |i| tensor::wrap(v[i].clone()))?,
+        IValue::OptionalTensorList(v) => {
+            objects::tuple_of(py, v.len(), |i| into_python(py, v[i].clone().into()))?
+        }
+        IValue::List(v) => objects::list_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
+        IValue::Tuple(v) => objects::tuple_of(py, v.len(), |i| into_python(py, v[i].clone()))?,
         IValue::Dict(v) => {
-            let dict = PyDict::new(py);
+            let dict = objects::dict(py)?;
             for (key, value) in v.iter() {
                 dict.set_item(into_bound(py, key.clone())?, into_bound(py, value.clone())?)?;
             }
@@ -109,7 +81,7 @@ fn object_to_python<'py>(py: Python<'py>, value: &Arc<dyn Any + Send + Sync>) ->
     }
     match value.downcast_ref::<PyObjectValue>() {
         Some(object) => Ok(object.0.bind(py).clone()),
-        None => Err(PyTypeError::new_err("a value of a type unknown to Python cannot be returned").into()),
+        None => Err(PyTypeError::error("a value of a type unknown to Python cannot be returned").into()),
     }
 }
 

@@ -1,10 +1,13 @@
 //! `ptr.finfo` and `ptr.iinfo`.
 
+#![expect(clippy::disallowed_methods, reason = "what `#[pyclass(eq)]` writes: a bool, which exists already")]
+
 use c10::ScalarType;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::convert::dtype;
+use crate::raw::objects::{self, intern, NewError, Number, Text};
 use crate::raw::Res;
 
 /// What there is to know of a floating dtype.
@@ -64,7 +67,7 @@ impl FInfo {
                         "finfo(): argument 'type' (position 1) must be torch.dtype, not {}",
                         object.get_type().name()?
                     );
-                    return Err(PyTypeError::new_err(text).into());
+                    return Err(PyTypeError::error(text).into());
                 }
             },
         };
@@ -74,55 +77,58 @@ impl FInfo {
         if floating(dtype).is_none() {
             let name = dtype.name();
             let text = format!("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.{name}'");
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         Ok(FInfo { dtype })
     }
     #[getter]
-    fn bits(&self) -> usize {
-        self.dtype.item_size() * 8
+    fn bits(&self) -> Number<usize> {
+        Number(self.dtype.item_size() * 8)
     }
     #[getter]
-    fn eps(&self) -> f64 {
-        self.get(|f| f.eps)
+    fn eps(&self) -> Number<f64> {
+        Number(self.get(|f| f.eps))
     }
     #[getter]
-    fn max(&self) -> f64 {
-        self.get(|f| f.max)
+    fn max(&self) -> Number<f64> {
+        Number(self.get(|f| f.max))
     }
     #[getter]
-    fn min(&self) -> f64 {
-        self.get(|f| f.min)
+    fn min(&self) -> Number<f64> {
+        Number(self.get(|f| f.min))
     }
     #[getter]
-    fn tiny(&self) -> f64 {
-        self.get(|f| f.tiny)
+    fn tiny(&self) -> Number<f64> {
+        Number(self.get(|f| f.tiny))
     }
     #[getter]
-    fn smallest_normal(&self) -> f64 {
-        self.get(|f| f.smallest_normal)
+    fn smallest_normal(&self) -> Number<f64> {
+        Number(self.get(|f| f.smallest_normal))
     }
     #[getter]
-    fn resolution(&self) -> f64 {
-        self.get(|f| f.resolution)
+    fn resolution(&self) -> Number<f64> {
+        Number(self.get(|f| f.resolution))
     }
     #[getter]
-    fn dtype(&self) -> &'static str {
-        self.dtype.name()
+    fn dtype(&self) -> Text<&'static str> {
+        Text(self.dtype.name())
     }
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let number =
-            |v: f64| Ok::<_, PyErr>(v.into_pyobject(py)?.call_method1("__format__", ("g",))?.to_string());
-        Ok(format!(
+    fn __repr__(&self, py: Python<'_>) -> PyResult<Text<String>> {
+        let number = |v: f64| -> PyResult<String> {
+            let text =
+                objects::float(py, v)?.call_method1(intern!(py, "__format__")?, (intern!(py, "g")?,))?;
+            text.extract()
+        };
+        Ok(Text(format!(
             "finfo(resolution={}, min={}, max={}, eps={}, smallest_normal={}, tiny={}, dtype={})",
-            number(self.resolution())?,
-            number(self.min())?,
-            number(self.max())?,
-            number(self.eps())?,
-            number(self.smallest_normal())?,
-            number(self.tiny())?,
-            self.dtype()
-        ))
+            number(self.resolution().0)?,
+            number(self.min().0)?,
+            number(self.max().0)?,
+            number(self.eps().0)?,
+            number(self.smallest_normal().0)?,
+            number(self.tiny().0)?,
+            self.dtype.name()
+        )))
     }
     fn __hash__(&self) -> isize {
         self.dtype as isize
@@ -151,42 +157,42 @@ impl IInfo {
                 "iinfo(): argument 'type' (position 1) must be torch.dtype, not {}",
                 r#type.get_type().name()?
             );
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         };
         if dtype == ScalarType::Bool {
-            return Err(PyTypeError::new_err("torch.bool is not supported by torch.iinfo").into());
+            return Err(PyTypeError::error("torch.bool is not supported by torch.iinfo").into());
         }
         if !dtype.is_integral(false) && !dtype.is_quantized() {
             let name = dtype.name();
             let text = format!(
                 "torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.{name}'"
             );
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         Ok(IInfo { dtype })
     }
     #[getter]
-    fn bits(&self) -> usize {
-        self.dtype.item_size() * 8
+    fn bits(&self) -> Number<usize> {
+        Number(self.dtype.item_size() * 8)
     }
     #[getter]
-    fn max(&self) -> u64 {
-        let value_bits = self.bits() - usize::from(self.dtype.is_signed());
-        u64::MAX >> (64 - value_bits)
+    fn max(&self) -> Number<u64> {
+        let value_bits = self.bits().0 - usize::from(self.dtype.is_signed());
+        Number(u64::MAX >> (64 - value_bits))
     }
     #[getter]
-    fn min(&self) -> i64 {
-        match self.dtype.is_signed() {
-            true => i64::MIN >> (64 - self.bits()),
+    fn min(&self) -> Number<i64> {
+        Number(match self.dtype.is_signed() {
+            true => i64::MIN >> (64 - self.bits().0),
             false => 0,
-        }
+        })
     }
     #[getter]
-    fn dtype(&self) -> &'static str {
-        self.dtype.name()
+    fn dtype(&self) -> Text<&'static str> {
+        Text(self.dtype.name())
     }
-    fn __repr__(&self) -> String {
-        format!("iinfo(min={}, max={}, dtype={})", self.min(), self.max(), self.dtype())
+    fn __repr__(&self) -> Text<String> {
+        Text(format!("iinfo(min={}, max={}, dtype={})", self.min().0, self.max().0, self.dtype.name()))
     }
     fn __hash__(&self) -> isize {
         self.dtype as isize

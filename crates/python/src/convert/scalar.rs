@@ -7,8 +7,8 @@ use num_complex::Complex64;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyComplex;
 
+use crate::raw::objects::{self, NewError};
 use crate::raw::{owned, Raised, Res};
 use crate::tensor;
 
@@ -110,7 +110,7 @@ pub(crate) fn to_i64(object: &Bound<'_, PyAny>) -> Res<i64> {
 
 #[cold]
 fn unpack_overflow() -> Raised {
-    PyValueError::new_err("Overflow when unpacking long long").into()
+    PyValueError::error("Overflow when unpacking long long").into()
 }
 
 #[cold]
@@ -152,7 +152,7 @@ pub(crate) fn to_scalar(object: &Bound<'_, PyAny>) -> Res<Scalar> {
         None => match tensor::get(object) {
             Some(tensor) => tensor::item(tensor),
             None => {
-                Err(PyTypeError::new_err(format!("expected a number, got {}", object.get_type().name()?))
+                Err(PyTypeError::error(format!("expected a number, got {}", object.get_type().name()?))
                     .into())
             }
         },
@@ -172,8 +172,8 @@ fn int_to_scalar(object: &Bound<'_, PyAny>) -> Res<Scalar> {
         let value = ffi::PyLong_AsLongLongAndOverflow(number, &mut overflow);
         match overflow {
             0 => Ok(Scalar::Int(value)),
-            0.. => to_u64(object).map(Scalar::UInt),
-            _ => Err(PyOverflowError::new_err("can't convert negative int to unsigned").into()),
+            1.. => to_u64(object).map(Scalar::UInt),
+            _ => Err(PyOverflowError::error("can't convert negative int to unsigned").into()),
         }
     }
 }
@@ -206,23 +206,23 @@ pub(crate) fn to_complex(object: &Bound<'_, PyAny>) -> Res<Complex64> {
 /// A `Scalar` as a Python number, a new reference.
 pub(crate) fn scalar_to_python<'py>(py: Python<'py>, scalar: &Scalar) -> Res<Bound<'py, PyAny>> {
     Ok(match scalar {
-        Scalar::Bool(v) => v.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any(),
-        Scalar::Int(v) => v.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        Scalar::UInt(v) => v.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        Scalar::Float(v) => v.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        Scalar::Complex(v) => complex_to_python(py, *v),
+        Scalar::Bool(v) => objects::boolean(py, *v),
+        Scalar::Int(v) => objects::int(py, *v)?.into_any(),
+        Scalar::UInt(v) => objects::unsigned(py, *v)?.into_any(),
+        Scalar::Float(v) => objects::float(py, *v)?.into_any(),
+        Scalar::Complex(v) => complex_to_python(py, *v)?,
         Scalar::SymInt(v) => sym_int_to_python(py, v)?,
-        Scalar::SymFloat(_) => scalar.to_f64()?.into_pyobject(py).map_err(PyErr::from)?.into_any(),
-        Scalar::SymBool(_) => scalar.to_bool()?.into_pyobject(py).map_err(PyErr::from)?.to_owned().into_any(),
+        Scalar::SymFloat(_) => objects::float(py, scalar.to_f64()?)?.into_any(),
+        Scalar::SymBool(_) => objects::boolean(py, scalar.to_bool()?),
     })
 }
 
 /// A complex number of Python.
-pub(crate) fn complex_to_python(py: Python<'_>, value: Complex64) -> Bound<'_, PyAny> {
-    PyComplex::from_doubles(py, value.re, value.im).into_any()
+pub(crate) fn complex_to_python(py: Python<'_>, value: Complex64) -> Res<Bound<'_, PyAny>> {
+    Ok(objects::complex(py, value.re, value.im)?.into_any())
 }
 
 /// An integer of Python; a symbolic one is guarded on.
 pub(crate) fn sym_int_to_python<'py>(py: Python<'py>, value: &SymInt) -> Res<Bound<'py, PyAny>> {
-    Ok(value.guard_int()?.into_pyobject(py).map_err(PyErr::from)?.into_any())
+    Ok(objects::int(py, value.guard_int()?)?.into_any())
 }

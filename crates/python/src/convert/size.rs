@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::convert::scalar;
+use crate::raw::objects::{self, NewError};
 use crate::raw::{guard, method_noargs, owned, token, Raised, Res, StaticType, TypeBuilder};
 
 /// The type.
@@ -38,7 +39,7 @@ pub(crate) fn from_ints(sizes: &[i64]) -> Res<*mut ffi::PyObject> {
 /// A `Size` of possibly symbolic numbers, as a new reference.
 pub(crate) fn from_sym_ints(py: Python<'_>, sizes: &[SymInt]) -> Res<*mut ffi::PyObject> {
     let items = sizes.iter().map(|s| scalar::sym_int_to_python(py, s)).collect::<Res<Vec<_>>>()?;
-    Ok(from_tuple(&PyTuple::new(py, items)?)?.into_ptr())
+    Ok(from_tuple(&objects::tuple(py, items)?)?.into_ptr())
 }
 
 /// A `Size` of the items of a tuple, which are integers.
@@ -50,7 +51,7 @@ fn from_tuple<'py>(tuple: &Bound<'py, PyTuple>) -> Res<Bound<'py, PyAny>> {
         let new = (*std::ptr::addr_of!(ffi::PyTuple_Type)).tp_new;
         match new {
             Some(new) => owned(py, new(SIZE.get(), args.as_ptr(), std::ptr::null_mut())),
-            None => Err(PyTypeError::new_err("tuple has no constructor").into()),
+            None => Err(PyTypeError::error("tuple has no constructor").into()),
         }
     }
 }
@@ -65,7 +66,7 @@ unsafe extern "C" fn size_new(
         let (py, size) = unsafe {
             let py = token();
             let new = (*std::ptr::addr_of!(ffi::PyTuple_Type)).tp_new;
-            let Some(new) = new else { return Err(PyTypeError::new_err("tuple has no constructor").into()) };
+            let Some(new) = new else { return Err(PyTypeError::error("tuple has no constructor").into()) };
             (py, owned(py, new(SIZE.get(), args, kwargs))?)
         };
         let tuple = size.cast::<PyTuple>()?;
@@ -80,7 +81,7 @@ unsafe extern "C" fn size_new(
                 // SAFETY: clears the exception that PyNumber_Index has set.
                 unsafe { ffi::PyErr_Clear() };
                 let name = item.get_type().name()?;
-                return Err(PyTypeError::new_err(format!(
+                return Err(PyTypeError::error(format!(
                     "torch.Size() takes an iterable of 'int' (item {i} is '{name}')"
                 ))
                 .into());
@@ -102,12 +103,19 @@ unsafe extern "C" fn size_repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject
     guard(|| {
         // SAFETY: CPython calls it with a Size, which is a tuple.
         let size = unsafe { crate::raw::borrow(token(), object) };
-        let items = size
-            .cast::<PyTuple>()?
-            .iter()
-            .map(|item| Ok(item.repr()?.to_string()))
-            .collect::<Res<Vec<_>>>()?;
-        Ok(pyo3::types::PyString::new(size.py(), &format!("ptr.Size([{}])", items.join(", "))).into_ptr())
+        let sizes = size.cast::<PyTuple>()?;
+        // A tuple prints itself in brackets of its own, and says where a lone item is one.
+        let shown = objects::tuple(size.py(), sizes.iter())?.repr()?;
+        let shown = shown.to_str()?;
+        let shown = shown.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(shown);
+        let shown = shown.strip_suffix(',').unwrap_or(shown);
+        let mut text = String::new();
+        let room = shown.len() + "ptr.Size([])".len();
+        text.try_reserve_exact(room).map_err(|_| c10::Error::out_of_memory("repr(): not enough memory"))?;
+        for part in ["ptr.Size([", shown, "])"] {
+            text.push_str(part);
+        }
+        Ok(objects::string(size.py(), &text)?.into_ptr())
     })
 }
 
@@ -127,8 +135,9 @@ unsafe extern "C" fn size_reduce(object: *mut ffi::PyObject, _: *mut ffi::PyObje
     guard(|| {
         // SAFETY: CPython calls it with a Size.
         let size = unsafe { crate::raw::borrow(token(), object) };
-        let items = PyTuple::new(size.py(), size.cast::<PyTuple>()?.iter())?;
-        Ok((SIZE.bound(size.py()), (items,)).into_pyobject(size.py())?.into_any().into_ptr())
+        let items = objects::tuple(size.py(), size.cast::<PyTuple>()?.iter())?;
+        let args = objects::tuple(size.py(), [items])?.into_any();
+        Ok(objects::tuple(size.py(), [SIZE.bound(size.py()), args])?.into_ptr())
     })
 }
 

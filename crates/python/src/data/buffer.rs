@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use super::owner::BufferOwner;
 use crate::convert::warnings;
+use crate::raw::objects::NewError;
 use crate::raw::Res;
 
 /// A one-dimensional tensor that shares the object's memory from `offset` bytes on.
@@ -18,7 +19,7 @@ pub(super) fn from_buffer(
 ) -> Res<Tensor> {
     // SAFETY: a live object.
     if unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) } == 0 {
-        return Err(PyValueError::new_err("object does not implement Python buffer protocol.").into());
+        return Err(PyValueError::error("object does not implement Python buffer protocol.").into());
     }
     let buffer = match BufferOwner::new(object, ffi::PyBUF_WRITABLE) {
         Ok(buffer) => buffer,
@@ -32,7 +33,7 @@ pub(super) fn from_buffer(
     };
     let len = buffer.len() as i64;
     let itemsize = dtype.item_size() as i64;
-    let value_error = |text: String| Err(PyValueError::new_err(text).into());
+    let value_error = |text: String| Err(PyValueError::error(text).into());
     if len <= 0 || count == 0 {
         return value_error(format!("both buffer length ({len}) and count ({count}) must not be 0"));
     }

@@ -8,6 +8,7 @@ use pyo3::types::{PyBytes, PyString};
 
 use super::numpy;
 use crate::convert::scalar::{self, NumberKind};
+use crate::raw::objects::NewError;
 use crate::raw::Res;
 use crate::tensor;
 
@@ -25,7 +26,7 @@ fn is_text(object: &Bound<'_, PyAny>) -> bool {
 }
 
 fn invalid_data(object: &Bound<'_, PyAny>) -> Res<crate::raw::Raised> {
-    Ok(PyTypeError::new_err(format!("new(): invalid data type '{}'", object.get_type().name()?)).into())
+    Ok(PyTypeError::error(format!("new(): invalid data type '{}'", object.get_type().name()?)).into())
 }
 
 /// The shape, read off the first items.
@@ -35,7 +36,7 @@ pub(super) fn sizes(data: &Bound<'_, PyAny>) -> Res<DimVector> {
     while is_sequence(&current) {
         if is_text(&current) {
             if !sizes.is_empty() && current.is_instance_of::<PyString>() {
-                return Err(PyValueError::new_err("too many dimensions 'str'").into());
+                return Err(PyValueError::error("too many dimensions 'str'").into());
             }
             return Err(invalid_data(&current)?);
         }
@@ -43,7 +44,7 @@ pub(super) fn sizes(data: &Bound<'_, PyAny>) -> Res<DimVector> {
         sizes.push(len as i64);
         if sizes.len() > MAX_DEPTH {
             let text = format!("too many dimensions '{}'", current.get_type().name()?);
-            return Err(PyValueError::new_err(text).into());
+            return Err(PyValueError::error(text).into());
         }
         if len == 0 {
             break;
@@ -56,7 +57,7 @@ pub(super) fn sizes(data: &Bound<'_, PyAny>) -> Res<DimVector> {
 /// The dtype of a number, or the smallest that holds all numbers in nested data.
 pub(super) fn dtype(data: &Bound<'_, PyAny>, depth: usize) -> Res<ScalarType> {
     if depth > MAX_DEPTH {
-        return Err(PyTypeError::new_err("new(): self-referencing lists are incompatible").into());
+        return Err(PyTypeError::error("new(): self-referencing lists are incompatible").into());
     }
     if let Some(dtype) = leaf_dtype(data)? {
         return Ok(dtype);
@@ -66,7 +67,7 @@ pub(super) fn dtype(data: &Bound<'_, PyAny>, depth: usize) -> Res<ScalarType> {
     }
     if !is_sequence(data) {
         let text = format!("Could not infer dtype of {}", data.get_type().name()?);
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     let items = Items::new(data)?;
     let mut result = None;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use super::infer::{self, is_sequence, Items};
 use super::numpy;
 use crate::convert::scalar::{self, NumberKind};
+use crate::raw::objects::NewError;
 use crate::raw::Res;
 use crate::tensor::{self, to, Target};
 
@@ -95,13 +96,13 @@ fn store_rows<T: Element>(data: &Bound<'_, PyAny>, sizes: &[i64], dim: usize, ne
         return Ok(());
     }
     if !is_sequence(data) {
-        return Err(PyTypeError::new_err("not a sequence").into());
+        return Err(PyTypeError::error("not a sequence").into());
     }
     let items = Items::new(data)?;
     if items.len() as i64 != sizes[dim] {
         let (expected, found) = (sizes[dim], items.len());
         let text = format!("expected sequence of length {expected} at dim {dim} (got {found})");
-        return Err(PyValueError::new_err(text).into());
+        return Err(PyValueError::error(text).into());
     }
     for i in 0..sizes[dim] as usize {
         store_rows::<T>(&items.get(i), sizes, dim + 1, next)?;
@@ -130,7 +131,7 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
         (ElementKind::Unsigned, _) if T::SCALAR_TYPE == ScalarType::UInt64 && tensor::get(item).is_none() => {
             return match kind {
                 Some(NumberKind::Int | NumberKind::Bool) => Ok(T::cast_from(scalar::to_u64(item)?)),
-                _ => Err(PyTypeError::new_err("an integer is required").into()),
+                _ => Err(PyTypeError::error("an integer is required").into()),
             };
         }
         (ElementKind::Signed | ElementKind::Unsigned, Some(NumberKind::Int)) => {
@@ -148,13 +149,13 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
             Some(tensor) if tensor.numel()? == 1 => tensor::item_below_modes(tensor)?,
             Some(_) => {
                 let text = "only one element tensors can be converted to Python scalars";
-                return Err(PyValueError::new_err(text).into());
+                return Err(PyValueError::error(text).into());
             }
             None => return not_a_number::<T>(item),
         },
     };
     if matches!(value, Scalar::Complex(_)) && T::KIND != ElementKind::Complex {
-        return Err(PyTypeError::new_err("must be real number, not complex").into());
+        return Err(PyTypeError::error("must be real number, not complex").into());
     }
     match T::KIND {
         ElementKind::Floating => Ok(T::from_f64(value.to_f64()?)),
@@ -167,7 +168,7 @@ fn element_slow<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
 fn not_a_number<T: Element>(item: &Bound<'_, PyAny>) -> Res<T> {
     let name = item.get_type().name()?.to_string();
     if matches!(name.as_str(), "str" | "bytes") {
-        return Err(PyTypeError::new_err(format!("new(): invalid data type '{name}'")).into());
+        return Err(PyTypeError::error(format!("new(): invalid data type '{name}'")).into());
     }
     // Other classes may know how to become a number.
     match T::KIND {

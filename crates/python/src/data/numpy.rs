@@ -13,6 +13,7 @@ use pyo3::types::PyType;
 use super::owner::Owner;
 use super::tolist::plain;
 use crate::convert::warnings;
+use crate::raw::objects::{intern, NewError};
 use crate::raw::{owned, Raised, Res};
 use crate::tensor;
 
@@ -94,7 +95,7 @@ fn type_number(dtype: ScalarType) -> Option<c_int> {
 
 /// Reads the array interface of an object that has one.
 fn interface<'py>(object: &Bound<'py, PyAny>) -> Res<(Bound<'py, PyAny>, *const PyArrayInterface)> {
-    let capsule = object.getattr(pyo3::intern!(object.py(), "__array_struct__"))?;
+    let capsule = object.getattr(intern!(object.py(), "__array_struct__")?)?;
     // SAFETY: NumPy's capsule has no name; the pointer is valid as long as the capsule.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), std::ptr::null());
@@ -112,7 +113,7 @@ pub(super) fn dtype_of(object: &Bound<'_, PyAny>) -> Res<Option<ScalarType>> {
     if !name.to_bytes().starts_with(b"numpy.") && !is_array(object) {
         return Ok(None);
     }
-    if !object.hasattr("__array_struct__")? {
+    if !object.hasattr(intern!(object.py(), "__array_struct__")?)? {
         return Ok(None);
     }
     let (_capsule, array) = interface(object)?;
@@ -126,10 +127,10 @@ pub(super) fn dtype_of(object: &Bound<'_, PyAny>) -> Res<Option<ScalarType>> {
 
 #[cold]
 fn unsupported(array: &Bound<'_, PyAny>) -> Res<Raised> {
-    let type_ = array.getattr("dtype")?.getattr("type")?;
+    let type_ = array.getattr(intern!(array.py(), "dtype")?)?.getattr(intern!(array.py(), "type")?)?;
     let type_ = type_.cast::<PyType>()?;
     let name = format!("{}.{}", type_.module()?, type_.name()?);
-    Ok(PyTypeError::new_err(format!(
+    Ok(PyTypeError::error(format!(
         "can't convert np.ndarray of type {name}. The only supported types are: float64, float32, float16, complex64, \
          complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
     ))
@@ -140,7 +141,7 @@ fn unsupported(array: &Bound<'_, PyAny>) -> Res<Raised> {
 pub(crate) fn from_array(array: &Bound<'_, PyAny>) -> Res<Tensor> {
     if !is_array(array) {
         let text = format!("expected np.ndarray (got {})", array.get_type().name()?);
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     let (_capsule, interface) = interface(array)?;
     // SAFETY: valid as long as the capsule.
@@ -151,7 +152,7 @@ pub(crate) fn from_array(array: &Bound<'_, PyAny>) -> Res<Tensor> {
     if interface.flags & NOTSWAPPED == 0 {
         let text = "given numpy array has byte order different from the native byte order. Conversion between byte orders is \
                     currently not supported.";
-        return Err(PyValueError::new_err(text).into());
+        return Err(PyValueError::error(text).into());
     }
     let nd = interface.nd as usize;
     let itemsize = interface.itemsize as isize;
@@ -164,12 +165,12 @@ pub(crate) fn from_array(array: &Bound<'_, PyAny>) -> Res<Tensor> {
             let text = "At least one stride in the given numpy array is negative, and tensors with negative strides are not \
                         currently supported. (You can probably work around this by making a copy of your array  with \
                         array.copy().) ";
-            return Err(PyValueError::new_err(text).into());
+            return Err(PyValueError::error(text).into());
         }
         if stride % itemsize != 0 {
             let text = "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate \
                         the memory.";
-            return Err(PyValueError::new_err(text).into());
+            return Err(PyValueError::error(text).into());
         }
         sizes.push(size as i64);
         strides.push((stride / itemsize) as i64);
@@ -225,9 +226,9 @@ fn api(py: Python<'_>) -> Res<&'static Api> {
     let capsule = MODULE.get_or_try_init(py, || {
         // NumPy 2 moved the module.
         let module = py
-            .import("numpy._core._multiarray_umath")
-            .or_else(|_| py.import("numpy.core._multiarray_umath"))?;
-        Ok::<_, PyErr>(module.getattr("_ARRAY_API")?.unbind())
+            .import(intern!(py, "numpy._core._multiarray_umath")?)
+            .or_else(|_| py.import(intern!(py, "numpy.core._multiarray_umath")?))?;
+        Ok::<_, PyErr>(module.getattr(intern!(py, "_ARRAY_API")?)?.unbind())
     })?;
     // SAFETY: the capsule holds the table, whose entries have these types.
     unsafe {
@@ -262,7 +263,7 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, source: &Tensor, force: bool) -> Re
     let t = &array_tensor;
     let Some(number) = type_number(t.dtype()) else {
         return Err(
-            PyTypeError::new_err(format!("Got unsupported ScalarType {}", t.dtype().short_name())).into()
+            PyTypeError::error(format!("Got unsupported ScalarType {}", t.dtype().short_name())).into()
         );
     };
     let itemsize = t.item_size() as ffi::Py_ssize_t;
@@ -306,14 +307,14 @@ fn check(tensor: &Tensor) -> Res<()> {
             "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
             tensor.device()
         );
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     if tensor.layout() != c10::Layout::Strided {
         let text = format!(
             "can't convert {} layout tensor to numpy. Use Tensor.to_dense() first.",
             tensor.layout().name()
         );
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     let requires = if c10::GradMode::is_enabled() && autograd::variable::requires_grad(tensor) {
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."

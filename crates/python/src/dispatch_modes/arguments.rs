@@ -9,6 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::convert::ivalue;
 use crate::ops::{convert_alone, default_value};
+use crate::raw::objects::{self, NewError};
 use crate::raw::Res;
 
 /// The arguments of an operator, taken off the end of a stack.
@@ -33,23 +34,23 @@ pub(super) fn to_python<'py>(
         given -= 1;
     }
     let args = values[..given].iter().map(|value| value_to_python(py, value)).collect::<Res<Vec<_>>>()?;
-    let kwargs = PyDict::new(py);
+    let kwargs = objects::dict(py)?;
     for (argument, value) in schema.arguments.iter().zip(values).skip(positional) {
         if !is_default(argument, value)? {
             kwargs.set_item(&argument.name, value_to_python(py, value)?)?;
         }
     }
-    Ok((PyTuple::new(py, args)?, kwargs))
+    Ok((objects::tuple(py, args)?, kwargs))
 }
 
 /// One argument. Lists of tensors are lists, also of optional ones.
 fn value_to_python<'py>(py: Python<'py>, value: &IValue) -> Res<Bound<'py, PyAny>> {
     match value {
         IValue::TensorList(list) => {
-            ivalue::list_of(py, list.len(), |i| ivalue::into_python(py, IValue::Tensor(list[i].clone())))
+            objects::list_of(py, list.len(), |i| ivalue::into_python(py, IValue::Tensor(list[i].clone())))
         }
         IValue::OptionalTensorList(list) => {
-            ivalue::list_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))
+            objects::list_of(py, list.len(), |i| ivalue::into_python(py, list[i].clone().into()))
         }
         other => ivalue::into_bound(py, other.clone()),
     }
@@ -117,7 +118,7 @@ pub(super) fn push_result(op: OperatorHandle, result: &Bound<'_, PyAny>, stack: 
                     "Expected {} to return nothing (None) but it returned an object of type {found}",
                     op.name()
                 );
-                return Err(PyRuntimeError::new_err(text).into());
+                return Err(PyRuntimeError::error(text).into());
             }
         }
         1 => stack.push(return_value(schema, 0, result)?),
@@ -128,13 +129,13 @@ pub(super) fn push_result(op: OperatorHandle, result: &Bound<'_, PyAny>, stack: 
                 _ => {
                     let found = result.get_type().name()?;
                     let text = format!("Expected {} to return a tuple of {n} values, got {found}", op.name());
-                    return Err(PyTypeError::new_err(text).into());
+                    return Err(PyTypeError::error(text).into());
                 }
             };
             if items.len() != n {
                 let text =
                     format!("Expected {} to return a tuple of {n} values, got {}", op.name(), items.len());
-                return Err(PyRuntimeError::new_err(text).into());
+                return Err(PyRuntimeError::error(text).into());
             }
             for (i, item) in items.iter().enumerate() {
                 stack.push(return_value(schema, i, item)?);
@@ -159,7 +160,7 @@ fn return_value(schema: &FunctionSchema, i: usize, object: &Bound<'_, PyAny>) ->
         "Unable to cast the result {i} of {} (of type {found}) to the declared type {ty}",
         schema.name
     );
-    Err(PyTypeError::new_err(text).into())
+    Err(PyTypeError::error(text).into())
 }
 
 /// Calls `f` with every tensor among the arguments.

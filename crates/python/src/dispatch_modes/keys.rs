@@ -1,5 +1,7 @@
 //! Dispatch keys and their guards as Python objects.
 
+#![expect(clippy::disallowed_methods, reason = "what `#[pyclass(eq)]` writes: a bool, which exists already")]
+
 use c10::{
     DispatchKey, DispatchKeySet, ExcludeDispatchKeyGuard, ForceDispatchKeyGuard, IncludeDispatchKeyGuard,
     LocalDispatchKeySet,
@@ -8,7 +10,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
-use crate::raw::Res;
+use crate::raw::objects::{self, intern, NewError, Number, Text};
+use crate::raw::{Res, TextArgument};
 use crate::tensor;
 
 /// A dispatch key.
@@ -21,26 +24,26 @@ pub(super) struct PyDispatchKey {
 #[pymethods]
 impl PyDispatchKey {
     #[getter]
-    fn name(&self) -> &'static str {
-        self.key.name()
+    fn name(&self) -> Text<&'static str> {
+        Text(self.key.name())
     }
     #[getter]
-    fn value(&self) -> u16 {
-        self.key as u16
+    fn value(&self) -> Number<u16> {
+        Number(self.key as u16)
     }
-    fn __int__(&self) -> u16 {
-        self.key as u16
+    fn __int__(&self) -> Number<u16> {
+        Number(self.key as u16)
     }
-    fn __str__(&self) -> String {
-        format!("DispatchKey.{}", self.key.name())
+    fn __str__(&self) -> Text<String> {
+        Text(format!("DispatchKey.{}", self.key.name()))
     }
-    fn __repr__(&self) -> String {
-        format!("<DispatchKey.{}: {}>", self.key.name(), self.key as u16)
+    fn __repr__(&self) -> Text<String> {
+        Text(format!("<DispatchKey.{}: {}>", self.key.name(), self.key as u16))
     }
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        (py.import("ptr._C")?.getattr("_dispatch_key_parse")?, (self.key.name(),))
-            .into_pyobject(py)
-            .map(Bound::into_any)
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let parse = py.import(intern!(py, "ptr._C")?)?.getattr(intern!(py, "_dispatch_key_parse")?)?;
+        let args = objects::tuple(py, [objects::interned(py, self.key.name())?])?;
+        objects::tuple(py, [parse, args.into_any()])
     }
 }
 
@@ -53,7 +56,7 @@ pub(super) fn extract(object: &Bound<'_, PyAny>) -> Res<DispatchKey> {
         return Ok(name.to_str()?.parse::<DispatchKey>()?);
     }
     let found = object.get_type().name()?;
-    Err(PyTypeError::new_err(format!("expected a DispatchKey or the name of one, got {found}")).into())
+    Err(PyTypeError::error(format!("expected a DispatchKey or the name of one, got {found}")).into())
 }
 
 /// A set of dispatch keys.
@@ -74,8 +77,8 @@ impl PyDispatchKeySet {
     fn from_raw_repr(repr: u64) -> Self {
         PyDispatchKeySet { keys: DispatchKeySet::from_raw_repr(repr) }
     }
-    fn raw_repr(&self) -> u64 {
-        self.keys.raw_repr()
+    fn raw_repr(&self) -> Number<u64> {
+        Number(self.keys.raw_repr())
     }
     fn __or__(&self, other: &Self) -> Self {
         PyDispatchKeySet { keys: self.keys.union(other.keys) }
@@ -102,15 +105,15 @@ impl PyDispatchKeySet {
     fn __bool__(&self) -> bool {
         !self.keys.is_empty()
     }
-    fn __repr__(&self) -> String {
+    fn __repr__(&self) -> Text<String> {
         let names: Vec<_> = self.keys.iter().map(DispatchKey::name).collect();
-        format!("DispatchKeySet({})", names.join(", "))
+        Text(format!("DispatchKeySet({})", names.join(", ")))
     }
 }
 
 /// The key of a name.
 #[pyfunction]
-fn _dispatch_key_parse(name: &str) -> Res<PyDispatchKey> {
+fn _dispatch_key_parse(name: TextArgument<'_>) -> Res<PyDispatchKey> {
     Ok(PyDispatchKey { key: name.parse()? })
 }
 
@@ -121,7 +124,7 @@ fn _dispatch_keys(tensor: &Bound<'_, PyAny>) -> Res<PyDispatchKeySet> {
         Some(tensor) => Ok(PyDispatchKeySet { keys: tensor.key_set() }),
         None => {
             let found = tensor.get_type().name()?;
-            Err(PyTypeError::new_err(format!("_dispatch_keys: expected a Tensor, got {found}")).into())
+            Err(PyTypeError::error(format!("_dispatch_keys: expected a Tensor, got {found}")).into())
         }
     }
 }
@@ -201,7 +204,7 @@ impl PyKeyGuard {
                 drop(guard);
                 Ok(())
             }
-            None => Err(PyRuntimeError::new_err("a dispatch key guard was left without being entered")),
+            None => Err(PyRuntimeError::error("a dispatch key guard was left without being entered")),
         }
     }
 }

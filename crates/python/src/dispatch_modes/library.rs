@@ -5,11 +5,11 @@ use dispatch::{Dispatcher, KernelFunction, Library, LibraryKind, OperatorHandle,
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 use super::{arguments, keys, torch_dispatch};
 use crate::convert::errors;
-use crate::raw::{call_python, Res};
+use crate::raw::objects::{self, NewError, Text};
+use crate::raw::{call_python, Res, TextArgument};
 
 /// A library, which takes its registrations back when it is reset or dies.
 #[pyclass(name = "_DispatchLibrary", module = "ptr._C", frozen, weakref, skip_from_py_object)]
@@ -21,7 +21,7 @@ impl PyLibrary {
     fn with<R>(&self, body: impl FnOnce(&mut Library) -> c10::Result<R>) -> Res<R> {
         match &mut *self.library.lock() {
             Some(library) => Ok(body(library)?),
-            None => Err(PyRuntimeError::new_err("this library has been destroyed").into()),
+            None => Err(PyRuntimeError::error("this library has been destroyed").into()),
         }
     }
 }
@@ -43,41 +43,41 @@ fn static_tag(tag: String) -> &'static str {
 #[pymethods]
 impl PyLibrary {
     #[new]
-    fn new(kind: &str, namespace: &str) -> Res<Self> {
-        let kind = match kind {
+    fn new(kind: TextArgument<'_>, namespace: TextArgument<'_>) -> Res<Self> {
+        let kind = match &*kind {
             "DEF" => LibraryKind::Def,
             "IMPL" => LibraryKind::Impl,
             "FRAGMENT" => LibraryKind::Fragment,
             _ => return Err(Error::value(format!("Unsupported library kind: {kind}")).into()),
         };
-        Ok(PyLibrary { library: Mutex::new(Some(Library::new(kind, namespace.to_owned()))) })
+        Ok(PyLibrary { library: Mutex::new(Some(Library::new(kind, (*namespace).to_owned()))) })
     }
 
     /// Defines an operator and returns its name with overload, without namespace.
     #[pyo3(signature = (schema, tags = Vec::new()))]
-    fn define(&self, schema: &str, tags: Vec<String>) -> Res<String> {
+    fn define(&self, schema: TextArgument<'_>, tags: Vec<String>) -> Res<Text<String>> {
         let tags: Vec<&'static str> = tags.into_iter().map(static_tag).collect();
-        let op = self.with(|library| library.def(schema, &tags))?;
+        let op = self.with(|library| library.def(&schema, &tags))?;
         c10::check_memory()?;
         let name = op.name();
-        Ok(match name.overload.as_str() {
+        Ok(Text(match name.overload.as_str() {
             "" => name.base_name().to_owned(),
             overload => format!("{}.{overload}", name.base_name()),
-        })
+        }))
     }
 
     /// Registers a kernel: a Python function, or `None` for "go on with the next key".
     #[pyo3(signature = (name, dispatch_key, function, with_keyset = false))]
     fn r#impl(
         &self,
-        name: &str,
+        name: TextArgument<'_>,
         dispatch_key: &Bound<'_, PyAny>,
         function: &Bound<'_, PyAny>,
         with_keyset: bool,
     ) -> Res<()> {
         let key = keys::extract(dispatch_key)?;
         let kernel = kernel(function, with_keyset)?;
-        self.with(|library| library.impl_(name, key, kernel))
+        self.with(|library| library.impl_(&name, key, kernel))
     }
 
     /// Registers the kernel of all operators that have none for a key.
@@ -108,7 +108,7 @@ fn check_callable(function: &Bound<'_, PyAny>) -> Res<()> {
         return Ok(());
     }
     let found = function.get_type().name()?;
-    Err(PyTypeError::new_err(format!("Input function is required to be a callable but found type {found}"))
+    Err(PyTypeError::error(format!("Input function is required to be a callable but found type {found}"))
         .into())
 }
 
@@ -157,7 +157,7 @@ fn call(
         all.push(torch_dispatch::overload(py, op)?);
     }
     all.extend(args.iter());
-    let result = function.call(PyTuple::new(py, all)?, Some(&kwargs))?;
+    let result = function.call(objects::tuple(py, all)?, Some(&kwargs))?;
     arguments::push_result(op, &result, stack)
 }
 
@@ -168,15 +168,15 @@ fn find(name: &str) -> Option<OperatorHandle> {
 
 /// Whether an operator of that name is defined.
 #[pyfunction]
-fn _dispatch_has_schema(name: &str) -> bool {
-    find(name).is_some_and(|op| op.schema().is_ok())
+fn _dispatch_has_schema(name: TextArgument<'_>) -> bool {
+    find(&name).is_some_and(|op| op.schema().is_ok())
 }
 
 /// Whether an operator has a kernel registered for exactly this key.
 #[pyfunction]
-fn _dispatch_has_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> Res<bool> {
+fn _dispatch_has_kernel_for_dispatch_key(name: TextArgument<'_>, key: &Bound<'_, PyAny>) -> Res<bool> {
     let key: DispatchKey = keys::extract(key)?;
-    match find(name) {
+    match find(&name) {
         Some(op) => Ok(op.has_kernel_for_dispatch_key(key)),
         None => Err(Error::runtime(format!("operator {name} does not exist")).into()),
     }
@@ -184,9 +184,12 @@ fn _dispatch_has_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> 
 
 /// Whether calls of an operator at this key find a kernel.
 #[pyfunction]
-fn _dispatch_has_computed_kernel_for_dispatch_key(name: &str, key: &Bound<'_, PyAny>) -> Res<bool> {
+fn _dispatch_has_computed_kernel_for_dispatch_key(
+    name: TextArgument<'_>,
+    key: &Bound<'_, PyAny>,
+) -> Res<bool> {
     let key: DispatchKey = keys::extract(key)?;
-    match find(name) {
+    match find(&name) {
         Some(op) => Ok(op.has_computed_kernel_for_dispatch_key(key)),
         None => Err(Error::runtime(format!("operator {name} does not exist")).into()),
     }

@@ -1,5 +1,6 @@
 //! The stack of dispatch modes of a thread.
 
+use crate::raw::objects::{NewError, Number};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -64,13 +65,13 @@ fn _push_on_torch_dispatch_stack(mode: Py<PyAny>) {
 #[pyo3(signature = (mode_key = None))]
 fn _pop_torch_dispatch_stack(py: Python<'_>, mode_key: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
     if mode_key.is_some() {
-        return Err(PyRuntimeError::new_err(
+        return Err(PyRuntimeError::error(
             "_pop_torch_dispatch_stack: there are no modes with a key of their own",
         ));
     }
     match pop() {
         Some(mode) => Ok(mode.clone_ref(py)),
-        None => Err(PyIndexError::new_err("pop from an empty stack of torch dispatch modes")),
+        None => Err(PyIndexError::error("pop from an empty stack of torch dispatch modes")),
     }
 }
 
@@ -79,13 +80,13 @@ fn _pop_torch_dispatch_stack(py: Python<'_>, mode_key: Option<&Bound<'_, PyAny>>
 fn _get_dispatch_stack_at(py: Python<'_>, index: usize) -> PyResult<Py<PyAny>> {
     MODES
         .with_borrow(|modes| modes.get(index).map(|mode| mode.clone_ref(py)))
-        .ok_or_else(|| PyIndexError::new_err(format!("there is no torch dispatch mode at depth {index}")))
+        .ok_or_else(|| PyIndexError::error(format!("there is no torch dispatch mode at depth {index}")))
 }
 
 /// How many modes there are.
 #[pyfunction]
-fn _len_torch_dispatch_stack() -> usize {
-    MODES.with_borrow(Vec::len)
+fn _len_torch_dispatch_stack() -> Number<usize> {
+    Number(MODES.with_borrow(Vec::len))
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -21,7 +21,8 @@ use super::stack::Stashed;
 use crate::convert::errors;
 use crate::ops::operator_handle::PyOperatorHandle;
 use crate::ops::torch_function;
-use crate::raw::{call_python, Res};
+use crate::raw::objects::{self, intern, NewError};
+use crate::raw::{call_python, Res, TextArgument};
 
 /// Everything that comes before the Python key in a call: it is over when Python handles the call.
 const ABOVE_PYTHON: DispatchKeySet =
@@ -36,11 +37,12 @@ pub(super) fn overload<'py>(py: Python<'py>, op: OperatorHandle) -> Res<Bound<'p
         return Ok(object.bind(py).clone());
     }
     static FIND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let find = FIND
-        .get_or_try_init(py, || Ok::<_, PyErr>(py.import("ptr._ops")?.getattr("_find_overload")?.unbind()))?;
+    let find = FIND.get_or_try_init(py, || {
+        Ok::<_, PyErr>(py.import(intern!(py, "ptr._ops")?)?.getattr(intern!(py, "_find_overload")?)?.unbind())
+    })?;
     let name = op.name();
     let overload = if name.overload.is_empty() { "default" } else { name.overload.as_str() };
-    let object = find.bind(py).call1((name.name.as_str(), overload))?;
+    let object = find.bind(py).call1((objects::string(py, &name.name)?, objects::string(py, overload)?))?;
     OVERLOADS.lock().get_or_insert_default().insert(op.id(), object.clone().unbind());
     Ok(object)
 }
@@ -61,17 +63,20 @@ fn run(py: Python<'_>, op: OperatorHandle, stack: &mut Stack) -> Res<()> {
     let handlers = handlers(py, &values);
     drop(values);
     let func = overload(py, op)?;
-    let types = PyTuple::new(py, &handlers)?;
+    let types = objects::tuple(py, &handlers)?;
     let stashed = Stashed::innermost();
     let not_implemented = py.NotImplemented();
     if let Some(mode) = stashed.mode() {
-        let result = mode.bind(py).call_method1("__torch_dispatch__", (&func, &types, &args, &kwargs))?;
+        let result = mode
+            .bind(py)
+            .call_method1(intern!(py, "__torch_dispatch__")?, (&func, &types, &args, &kwargs))?;
         if !result.is(&not_implemented) {
             return arguments::push_result(op, &result, stack);
         }
     }
     for class in &handlers {
-        let result = class.getattr("__torch_dispatch__")?.call1((&func, &types, &args, &kwargs))?;
+        let result =
+            class.getattr(intern!(py, "__torch_dispatch__")?)?.call1((&func, &types, &args, &kwargs))?;
         if !result.is(&not_implemented) {
             return arguments::push_result(op, &result, stack);
         }
@@ -95,7 +100,7 @@ fn all_refused(
         text.push_str(&format!("  - tensor subclass {class}\n"));
     }
     text.push_str("\nFor more information, try re-running with TORCH_LOGS=not_implemented");
-    PyTypeError::new_err(text)
+    PyTypeError::error(text)
 }
 
 /// The classes of the arguments that handle operators: each once, subclasses before their bases.
@@ -131,7 +136,7 @@ fn _overload_object<'py>(handle: &Bound<'py, PyOperatorHandle>) -> Res<Bound<'py
 #[pyo3(signature = (handle, key, args, kwargs = None))]
 fn _call_for_dispatch_key<'py>(
     handle: &Bound<'py, PyOperatorHandle>,
-    key: &str,
+    key: TextArgument<'_>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> Res<Bound<'py, PyAny>> {

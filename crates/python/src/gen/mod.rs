@@ -13,6 +13,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -31,6 +32,7 @@ static TABLES: &[&[Binding]] = &[
     pool::BINDINGS,
     random::BINDINGS,
     reduce::BINDINGS,
+    rnn::BINDINGS,
     scan::BINDINGS,
     shape::BINDINGS,
     sort::BINDINGS,

@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
+use crate::raw::objects::{NewError, Text};
 use crate::raw::{owned, Res};
 use crate::tensor;
 
@@ -193,7 +194,7 @@ fn to_dl_dtype(dtype: ScalarType) -> Res<DLDataType> {
         Float8_e8m0fnu => (14, 8),
         other => {
             let text = format!("{} type is not supported by dlpack", other.name());
-            return Err(PyBufferError::new_err(text).into());
+            return Err(PyBufferError::error(text).into());
         }
     };
     Ok(DLDataType { code, bits, lanes: 1 })
@@ -203,7 +204,7 @@ fn from_dl_dtype(dtype: DLDataType) -> Res<ScalarType> {
     use ScalarType::*;
     if dtype.lanes != 1 {
         let text = format!("ATen does not support lanes != 1 in DLPack, got {}", dtype.lanes);
-        return Err(PyBufferError::new_err(text).into());
+        return Err(PyBufferError::error(text).into());
     }
     Ok(match (dtype.code, dtype.bits) {
         (0, 8) => Char,
@@ -229,7 +230,7 @@ fn from_dl_dtype(dtype: DLDataType) -> Res<ScalarType> {
         (14, 8) => Float8_e8m0fnu,
         (code, bits) => {
             let text = format!("Unsupported DLPack dtype: code {code} with {bits} bits");
-            return Err(PyBufferError::new_err(text).into());
+            return Err(PyBufferError::error(text).into());
         }
     })
 }
@@ -240,11 +241,9 @@ fn to_dl_device(device: Device) -> Res<DLDevice> {
         DeviceType::CUDA => 2,
         DeviceType::PrivateUse1 => 12,
         other => {
-            return Err(PyBufferError::new_err(format!(
-                "Cannot pack tensors on {}",
-                other.lower_case_name()
-            ))
-            .into());
+            return Err(
+                PyBufferError::error(format!("Cannot pack tensors on {}", other.lower_case_name())).into()
+            );
         }
     };
     Ok(DLDevice { device_type, device_id: i32::from(device.index.max(0)) })
@@ -256,7 +255,7 @@ fn from_dl_device(device: DLDevice) -> Res<(Device, DispatchKey)> {
         1 => return Ok((Device::new(DeviceType::CPU, -1), DispatchKey::CPU)),
         2 => (DeviceType::CUDA, DispatchKey::CUDA),
         12 => (DeviceType::PrivateUse1, DispatchKey::PrivateUse1),
-        other => return Err(PyBufferError::new_err(format!("Unsupported device_type: {other}")).into()),
+        other => return Err(PyBufferError::error(format!("Unsupported device_type: {other}")).into()),
     };
     Ok((Device::checked(type_, i64::from(device.device_id))?, key))
 }
@@ -274,7 +273,7 @@ fn check_exportable(tensor: &Tensor) -> Res<()> {
     } else {
         return Ok(());
     };
-    Err(PyBufferError::new_err(problem).into())
+    Err(PyBufferError::error(problem).into())
 }
 
 /// Makes a capsule of the form `M`.
@@ -369,7 +368,7 @@ unsafe fn import<M: Managed>(capsule: *mut ffi::PyObject) -> Res<Tensor> {
     let dtype = from_dl_dtype(dl.dtype)?;
     let (device, key) = from_dl_device(dl.device)?;
     let ndim = usize::try_from(dl.ndim)
-        .map_err(|_| PyBufferError::new_err("DLPack: negative number of dimensions"))?;
+        .map_err(|_| PyBufferError::error("DLPack: negative number of dimensions"))?;
     // SAFETY: the protocol gives `ndim` sizes, and as many strides or none.
     let (sizes, given) =
         unsafe { (dims(dl.shape, ndim), (!dl.strides.is_null()).then(|| dims(dl.strides, ndim))) };
@@ -377,7 +376,7 @@ unsafe fn import<M: Managed>(capsule: *mut ffi::PyObject) -> Res<Tensor> {
     let nbytes = c10::compute_storage_nbytes(&sizes, &strides, dtype.item_size(), 0)?;
     let data = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
     if nbytes > 0 && data.is_null() {
-        return Err(PyBufferError::new_err("DLPack: a tensor with elements has no memory").into());
+        return Err(PyBufferError::error("DLPack: a tensor with elements has no memory").into());
     }
     let keys = DispatchKeySet::from_key(key);
     let data = DataPtr::from_owner(data, owner, device);
@@ -401,7 +400,7 @@ fn tensor_argument<'a>(object: &'a Bound<'_, PyAny>) -> Res<&'a Tensor> {
         Some(tensor) => Ok(tensor),
         None => {
             let found = object.get_type().name()?;
-            Err(pyo3::exceptions::PyTypeError::new_err(format!("to_dlpack: expected a Tensor, got {found}"))
+            Err(pyo3::exceptions::PyTypeError::error(format!("to_dlpack: expected a Tensor, got {found}"))
                 .into())
         }
     }
@@ -448,7 +447,7 @@ fn _from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
                 "Unsupported DLPack major version: {}, expected at most {}",
                 version.major, VERSION.major
             );
-            return Err(PyBufferError::new_err(text).into());
+            return Err(PyBufferError::error(text).into());
         }
         // SAFETY: checked above.
         unsafe { import::<DLManagedTensorVersioned>(pointer)? }
@@ -456,7 +455,7 @@ fn _from_dlpack<'py>(capsule: &Bound<'py, PyAny>) -> Res<Bound<'py, PyAny>> {
         // SAFETY: checked above.
         unsafe { import::<DLManagedTensor>(pointer)? }
     } else {
-        return Err(PyRuntimeError::new_err(INVALID_CAPSULE).into());
+        return Err(PyRuntimeError::error(INVALID_CAPSULE).into());
     };
     tensor::wrap_bound(py, tensor)
 }
@@ -470,8 +469,8 @@ fn _dlpack_device(tensor: &Bound<'_, PyAny>) -> Res<(i32, i32)> {
 
 /// The device string of DLPack numbers.
 #[pyfunction]
-fn _dlpack_device_name(device_type: i32, device_id: i32) -> Res<String> {
-    Ok(from_dl_device(DLDevice { device_type, device_id })?.0.to_string())
+fn _dlpack_device_name(device_type: i32, device_id: i32) -> Res<Text<String>> {
+    Ok(Text(from_dl_device(DLDevice { device_type, device_id })?.0.to_string()))
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -9,12 +9,12 @@ use std::sync::OnceLock;
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 use super::call;
 use super::parser::{Args, Call};
 use super::signature::Signature;
 use crate::gen::{bindings, Binding, Namespaces};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{
     borrow, callable, getset, guard, method_noargs, owned, token, Raised, Res, StaticType, TypeBuilder,
 };
@@ -135,7 +135,7 @@ fn wrong_self(py: Python<'_>, table: &OpTable, first: Option<&Bound<'_, PyAny>>)
         },
     };
     let _ = py;
-    pyo3::exceptions::PyTypeError::new_err(text).into()
+    pyo3::exceptions::PyTypeError::error(text).into()
 }
 
 /// # Safety
@@ -152,7 +152,7 @@ macro_rules! text_attribute {
             guard(|| {
                 // SAFETY: CPython calls it with one of our callables.
                 let (py, $table) = unsafe { (token(), table_of(object)) };
-                Ok(PyString::new(py, &$text).into_ptr())
+                Ok(objects::string(py, &$text)?.into_ptr())
             })
         }
     };
@@ -207,7 +207,7 @@ unsafe extern "C" fn op_repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
             true => format!("<method '{name}' of 'ptr.Tensor' objects>"),
             false => format!("<built-in function {name}>"),
         };
-        Ok(PyString::new(py, &text).into_ptr())
+        Ok(objects::string(py, &text)?.into_ptr())
     })
 }
 
@@ -216,7 +216,7 @@ unsafe extern "C" fn op_reduce(object: *mut ffi::PyObject, _: *mut ffi::PyObject
     guard(|| {
         // SAFETY: CPython calls it with one of our callables.
         let (py, table) = unsafe { (token(), table_of(object)) };
-        Ok(PyString::new(py, &qualified_name(table)).into_ptr())
+        Ok(objects::string(py, &qualified_name(table))?.into_ptr())
     })
 }
 
@@ -352,7 +352,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
         (Namespaces::FFT, "_fft", "ptr._C._fft"),
     ];
     let tensor = TENSOR.bound(py);
-    let existing = tensor.getattr("__dict__")?;
+    let existing = tensor.getattr(intern!(py, "__dict__")?)?;
     let mut tables = Vec::with_capacity(2 * bindings().count());
     let mut submodules = Vec::new();
     for (_, name, _) in namespaces {

@@ -10,6 +10,7 @@ use super::parser::{Call, Parsed};
 use super::signature::{OutSource, Signature};
 use super::{error_text, return_types, torch_function, OpTable};
 use crate::convert::{ivalue, warnings};
+use crate::raw::objects::{self, NewError};
 use crate::raw::Res;
 
 /// Inputs of more elements than this let other threads run Python meanwhile. Below, releasing the lock and fighting
@@ -81,7 +82,7 @@ fn with_outputs(
 ) -> Res<(OperatorHandle, Stack)> {
     let table = call.table;
     let Some((op, sources)) = &signature.out else {
-        return Err(PyTypeError::new_err(format!("{}() takes no argument 'out'", table.name())).into());
+        return Err(PyTypeError::error(format!("{}() takes no argument 'out'", table.name())).into());
     };
     let outs: smallvec::SmallVec<[Tensor; 2]> = match out {
         IValue::Tensor(t) => smallvec::smallvec![t.clone()],
@@ -90,7 +91,7 @@ fn with_outputs(
     };
     let expected = sources.iter().filter(|s| matches!(s, OutSource::Out(_))).count();
     if outs.len() != expected {
-        return Err(PyTypeError::new_err(format!(
+        return Err(PyTypeError::error(format!(
             "{}(): argument 'out' must be tuple of {expected} Tensors, got {}",
             table.name(),
             outs.len()
@@ -259,7 +260,7 @@ pub(crate) fn wrap_returns(py: Python<'_>, table: &OpTable, stack: &mut Stack) -
         0 => Ok(py.None().into_ptr()),
         n if n == table.binding().return_fields.len() => return_types::make(py, table.binding(), stack),
         n => {
-            let tuple = ivalue::tuple_of(py, n, |i| ivalue::into_python(py, std::mem::take(&mut stack[i])))?;
+            let tuple = objects::tuple_of(py, n, |i| ivalue::into_python(py, std::mem::take(&mut stack[i])))?;
             Ok(tuple.into_ptr())
         }
     }

@@ -16,6 +16,7 @@ use super::signature::{Kind, Param};
 use super::torch_function;
 use crate::convert::scalar::{self, NumberKind};
 use crate::convert::{device, dtype, generator, ivalue, layout};
+use crate::raw::objects::{self, NewError};
 use crate::raw::{borrow, Res};
 use crate::tensor;
 
@@ -191,7 +192,7 @@ fn float(object: &Bound<'_, PyAny>) -> Res<Option<f64>> {
 fn boolean(object: &Bound<'_, PyAny>) -> Res<Option<bool>> {
     // SAFETY: a live object.
     if unsafe { ffi::PyBool_Check(object.as_ptr()) } != 0 {
-        return Ok(Some(object.is(pyo3::types::PyBool::new(object.py(), true))));
+        return Ok(Some(object.is(objects::boolean(object.py(), true))));
     }
     if scalar::number_kind(object) == Some(NumberKind::Bool) {
         return Ok(Some(object.is_truthy()?));
@@ -202,24 +203,12 @@ fn boolean(object: &Bound<'_, PyAny>) -> Res<Option<bool>> {
 /// The items of a tuple or list.
 pub(super) fn sequence<'py>(object: &Bound<'py, PyAny>) -> Res<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
     if let Ok(tuple) = object.cast::<PyTuple>() {
-        check_memory_for(tuple.len())?;
+        crate::raw::check_memory_for(tuple.len())?;
         return Ok(Some(tuple.iter().collect()));
     }
     let Ok(list) = object.cast::<PyList>() else { return Ok(None) };
-    check_memory_for(list.len())?;
+    crate::raw::check_memory_for(list.len())?;
     Ok(Some(list.iter().collect()))
-}
-
-/// Fails if a list of this many values cannot be handled: it is copied several times, its values take up to 16 bytes,
-/// and where it lies inside others (`Arc<[Tensor]>`) it is not allocated fallibly.
-#[inline]
-fn check_memory_for(values: usize) -> Res<()> {
-    /// Below, c10's Note [Memory reserve] sees to it.
-    const SHORT: usize = 1 << 15;
-    if values > SHORT {
-        c10::try_with_capacity::<[u8; 48]>(values)?;
-    }
-    Ok(())
 }
 
 fn list<T>(
@@ -277,7 +266,7 @@ pub(super) fn unpack_ints(
                     i + 1,
                     item.get_type().name()?
                 );
-                return Err(PyTypeError::new_err(text).into());
+                return Err(PyTypeError::error(text).into());
             }
         }
     }
@@ -295,7 +284,7 @@ fn ints_to_value(values: impl Iterator<Item = i64>, symbolic: bool) -> IValue {
 #[cold]
 fn not_a_tensor(item: &Bound<'_, PyAny>, index: usize, number: usize) -> crate::raw::Raised {
     match item.get_type().name() {
-        Ok(name) => PyTypeError::new_err(format!(
+        Ok(name) => PyTypeError::error(format!(
             "expected Tensor as element {index} in argument {number}, but got {name}"
         ))
         .into(),

@@ -11,13 +11,14 @@ use pyo3::types::{PyString, PyType};
 use super::convert_argument::{at, convert, sequence};
 use super::parser::{Call, Misfit};
 use super::signature::{Kind, Signature, Slot};
+use crate::raw::objects::NewError;
 use crate::raw::{Raised, Res};
 
 /// The error for a call that none of the signatures takes.
 #[cold]
 pub(super) fn no_match(call: &mut Call<'_, '_>, signatures: &[Signature]) -> Raised {
     match explain(call, signatures) {
-        Ok(text) => PyTypeError::new_err(text).into(),
+        Ok(text) => PyTypeError::error(text).into(),
         Err(raised) => raised,
     }
 }

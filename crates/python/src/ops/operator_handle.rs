@@ -1,5 +1,7 @@
 //! Operators by their full name: what `ptr.ops.aten.add.Tensor` is made of.
 
+#![expect(clippy::disallowed_methods, reason = "what `#[pyclass(eq)]` writes: a bool, which exists already")]
+
 use c10::{DispatchKey, DispatchKeySet};
 use dispatch::schema::{Argument, FunctionSchema};
 use dispatch::{Dispatcher, IValue, OperatorHandle, Stack};
@@ -10,7 +12,8 @@ use pyo3::types::{PyDict, PyTuple};
 use super::convert_argument::convert_alone;
 use super::{call, signature};
 use crate::convert::{ivalue, warnings};
-use crate::raw::Res;
+use crate::raw::objects::{self, NewError, Objects, Text, Texts};
+use crate::raw::{Res, TextArgument};
 use crate::tensor;
 
 /// A registered operator.
@@ -23,8 +26,8 @@ pub(crate) struct PyOperatorHandle {
 #[pymethods]
 impl PyOperatorHandle {
     /// The name with namespace and overload.
-    fn name(&self) -> String {
-        self.op.name().to_string()
+    fn name(&self) -> Text<String> {
+        Text(self.op.name().to_string())
     }
 
     /// The schema.
@@ -35,17 +38,17 @@ impl PyOperatorHandle {
 
     /// The tags of the definition.
     #[getter]
-    fn tags(&self) -> Vec<&'static str> {
-        self.op.tags().to_vec()
+    fn tags(&self) -> Texts<&'static str> {
+        Texts(self.op.tags().to_vec())
     }
 
     /// Whether a kernel is registered for exactly this key.
-    fn has_kernel_for_dispatch_key(&self, key: &str) -> Res<bool> {
+    fn has_kernel_for_dispatch_key(&self, key: TextArgument<'_>) -> Res<bool> {
         Ok(self.op.has_kernel_for_dispatch_key(key.parse::<DispatchKey>()?))
     }
 
     /// Whether calls at this key find a kernel.
-    fn has_computed_kernel_for_dispatch_key(&self, key: &str) -> Res<bool> {
+    fn has_computed_kernel_for_dispatch_key(&self, key: TextArgument<'_>) -> Res<bool> {
         Ok(self.op.has_computed_kernel_for_dispatch_key(key.parse::<DispatchKey>()?))
     }
 
@@ -73,8 +76,8 @@ impl PyOperatorHandle {
         })
     }
 
-    fn __repr__(&self) -> String {
-        format!("<OperatorHandle {}>", self.op.name())
+    fn __repr__(&self) -> Text<String> {
+        Text(format!("<OperatorHandle {}>", self.op.name()))
     }
 }
 
@@ -106,7 +109,7 @@ pub(crate) fn call_boxed<'py>(
                         "{}() is missing value for argument '{}'. Declaration: {schema}",
                         schema.name, argument.name
                     );
-                    return Err(PyRuntimeError::new_err(text).into());
+                    return Err(PyRuntimeError::error(text).into());
                 }
             },
         });
@@ -117,21 +120,21 @@ pub(crate) fn call_boxed<'py>(
             "{}() got unknown or too many arguments ({given} given). Declaration: {schema}",
             schema.name
         );
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
-    crate::raw::catch_panic(|| run(&mut stack))?;
+    run(&mut stack)?;
     warnings::emit_pending()?;
     Ok(match stack.len() {
         0 => py.None().into_bound(py),
         1 => list_return(py, std::mem::take(&mut stack[0]))?,
-        n => ivalue::tuple_of(py, n, |i| Ok(list_return(py, std::mem::take(&mut stack[i]))?.into_ptr()))?,
+        n => objects::tuple_of(py, n, |i| Ok(list_return(py, std::mem::take(&mut stack[i]))?.into_ptr()))?,
     })
 }
 
 /// Operators called by their full name return `Tensor[]` as a list.
 fn list_return(py: Python<'_>, value: IValue) -> Res<Bound<'_, PyAny>> {
     match value {
-        IValue::TensorList(list) => ivalue::list_of(py, list.len(), |i| tensor::wrap(list[i].clone())),
+        IValue::TensorList(list) => objects::list_of(py, list.len(), |i| tensor::wrap(list[i].clone())),
         other => ivalue::into_bound(py, other),
     }
 }
@@ -151,7 +154,7 @@ fn argument_value(
                 "{}() Expected a value of type '{}' for argument '{}' but instead found type '{found}'.\nPosition: {i}\nDeclaration: {schema}",
                 schema.name, argument.ty, argument.name
             );
-            Err(PyRuntimeError::new_err(text).into())
+            Err(PyRuntimeError::error(text).into())
         }
     }
 }
@@ -166,30 +169,30 @@ pub(crate) struct PyFunctionSchema {
 #[pymethods]
 impl PyFunctionSchema {
     #[getter]
-    fn name(&self) -> String {
-        self.schema.name.name.to_string()
+    fn name(&self) -> Text<String> {
+        Text(self.schema.name.name.to_string())
     }
     #[getter]
-    fn overload_name(&self) -> String {
-        self.schema.name.overload.to_string()
+    fn overload_name(&self) -> Text<String> {
+        Text(self.schema.name.overload.to_string())
     }
     #[getter]
     fn is_mutable(&self) -> bool {
         self.schema.is_mutable()
     }
     #[getter]
-    fn arguments(&self) -> Vec<PyArgument> {
-        self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn arguments(&self) -> Objects<PyArgument> {
+        Objects(self.schema.arguments.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
     #[getter]
-    fn returns(&self) -> Vec<PyArgument> {
-        self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect()
+    fn returns(&self) -> Objects<PyArgument> {
+        Objects(self.schema.returns.iter().cloned().map(|argument| PyArgument { argument }).collect())
     }
-    fn __str__(&self) -> String {
-        self.schema.to_string()
+    fn __str__(&self) -> Text<String> {
+        Text(self.schema.to_string())
     }
-    fn __repr__(&self) -> String {
-        self.schema.to_string()
+    fn __repr__(&self) -> Text<String> {
+        Text(self.schema.to_string())
     }
     fn __hash__(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
@@ -208,12 +211,12 @@ pub(crate) struct PyArgument {
 #[pymethods]
 impl PyArgument {
     #[getter]
-    fn name(&self) -> &str {
-        &self.argument.name
+    fn name(&self) -> Text<&str> {
+        Text(&self.argument.name)
     }
     #[getter]
-    fn r#type(&self) -> String {
-        self.argument.ty.to_string()
+    fn r#type(&self) -> Text<String> {
+        Text(self.argument.ty.to_string())
     }
     #[getter]
     fn kwarg_only(&self) -> bool {
@@ -243,34 +246,34 @@ impl PyArgument {
             None => Ok(py.None().into_bound(py)),
         }
     }
-    fn __repr__(&self) -> String {
-        self.argument.to_string()
+    fn __repr__(&self) -> Text<String> {
+        Text(self.argument.to_string())
     }
 }
 
 /// The operator of a qualified name and overload (`"default"` or `""` for the unnamed one), or `None`.
 #[pyfunction]
-fn _get_operation_overload(name: &str, overload: &str) -> Option<PyOperatorHandle> {
-    let overload = if overload == "default" { "" } else { overload };
-    Dispatcher::find_schema(name, overload).map(|op| PyOperatorHandle { op })
+fn _get_operation_overload(name: TextArgument<'_>, overload: TextArgument<'_>) -> Option<PyOperatorHandle> {
+    let overload = if &*overload == "default" { "" } else { &*overload };
+    Dispatcher::find_schema(&name, overload).map(|op| PyOperatorHandle { op })
 }
 
 /// The overload names of an operator.
 #[pyfunction]
-fn _jit_get_operation_overloads(name: &str) -> Vec<String> {
+fn _jit_get_operation_overloads(name: TextArgument<'_>) -> Texts<String> {
     let mut overloads: Vec<String> = dispatch::list_operators()
         .into_iter()
         .filter(|op| *op.name().name == *name)
         .map(|op| op.name().overload.to_string())
         .collect();
     overloads.sort();
-    overloads
+    Texts(overloads)
 }
 
 /// The full names of all operators.
 #[pyfunction]
-fn _dispatch_get_all_op_names() -> Vec<String> {
-    dispatch::list_operators().into_iter().map(|op| op.name().to_string()).collect()
+fn _dispatch_get_all_op_names() -> Texts<String> {
+    Texts(dispatch::list_operators().into_iter().map(|op| op.name().to_string()).collect())
 }
 
 /// Calls an operator: `_call_boxed(handle, args, kwargs)`.
@@ -286,10 +289,10 @@ fn _call_boxed<'py>(
 
 /// Reads a schema.
 #[pyfunction]
-fn _parse_schema(text: &str) -> PyResult<PyFunctionSchema> {
-    match FunctionSchema::parse(text) {
+fn _parse_schema(text: TextArgument<'_>) -> PyResult<PyFunctionSchema> {
+    match FunctionSchema::parse(&text) {
         Ok(schema) => Ok(PyFunctionSchema { schema }),
-        Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+        Err(error) => Err(PyRuntimeError::error(error.to_string())),
     }
 }
 

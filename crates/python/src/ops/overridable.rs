@@ -15,6 +15,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::torch_function::{dispatch, insert_overloaded, modes_active, overrides};
+use crate::raw::objects::{self, intern};
 use crate::raw::{
     borrow, callable, getset, guard, method_varargs, owned, token, Raised, Res, StaticType, TypeBuilder,
 };
@@ -99,8 +100,8 @@ fn offer(
     let at = |object| unsafe { borrow(py, object) }.to_owned();
     // SAFETY: one of ours.
     let function = at(unsafe { function_of(callable.as_ptr()) });
-    let args = PyTuple::new(py, values[..num_positional].iter().map(|&value| at(value)))?;
-    let kwargs = PyDict::new(py);
+    let args = objects::tuple(py, values[..num_positional].iter().map(|&value| at(value)))?;
+    let kwargs = objects::dict(py)?;
     for (i, &value) in values[num_positional..].iter().enumerate() {
         // SAFETY: a tuple of as many names as there are values behind the positional ones.
         kwargs.set_item(at(unsafe { ffi::PyTuple_GET_ITEM(names, i as isize) }), at(value))?;
@@ -114,7 +115,10 @@ fn offer(
         }
     }
     let overloaded: Vec<_> = overloaded.iter().map(|&object| at(object)).collect();
-    let normalized = py.import("ptr.overrides")?.getattr("_normalized")?.call1((&function, args, kwargs))?;
+    let normalized = py
+        .import(intern!(py, "ptr.overrides")?)?
+        .getattr(intern!(py, "_normalized")?)?
+        .call1((&function, args, kwargs))?;
     let (args, kwargs) = normalized.extract::<(Bound<'_, PyTuple>, Bound<'_, PyDict>)>()?;
     match dispatch(py, callable, &args, &kwargs, &overloaded)? {
         Some(result) => Ok(result),
@@ -175,7 +179,11 @@ unsafe extern "C" fn reduce(object: *mut ffi::PyObject, _: *mut ffi::PyObject) -
     guard(|| {
         // SAFETY: CPython calls it with one of our objects.
         let function = unsafe { borrow(token(), function_of(object)) };
-        Ok(function.getattr("__qualname__")?.cast_into::<PyString>().map_err(PyErr::from)?.into_ptr())
+        Ok(function
+            .getattr(intern!(function.py(), "__qualname__")?)?
+            .cast_into::<PyString>()
+            .map_err(PyErr::from)?
+            .into_ptr())
     })
 }
 

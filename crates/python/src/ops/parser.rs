@@ -217,6 +217,7 @@ impl<'a, 'py> Call<'a, 'py> {
                         let Kind::IntList { symbolic, .. } = param.kind else {
                             return Ok(Err(Misfit::ExtraPositional));
                         };
+                        crate::raw::check_memory_for(nargs)?;
                         let items: SmallVec<[Bound<'_, PyAny>; 8]> = args.values[..nargs]
                             .iter()
                             // SAFETY: as above.

@@ -7,11 +7,12 @@ use dispatch::Stack;
 use parking_lot::Mutex;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 
 use crate::convert::ivalue;
 use crate::gen::{bindings, Binding};
-use crate::raw::{borrow, guard, owned, token, Raised, Res};
+use crate::raw::objects::{self, intern};
+use crate::raw::{borrow, guard, owned, token, Raised, Res, TextArgument};
 
 /// The types made so far, by name. Addresses of types that live for ever.
 static TYPES: Mutex<Option<HashMap<&'static str, usize>>> = Mutex::new(None);
@@ -40,7 +41,7 @@ fn type_of(py: Python<'_>, binding: &'static Binding) -> Res<*mut ffi::PyTypeObj
     let type_ = *TYPES.lock().get_or_insert_with(HashMap::new).entry(binding.name).or_insert(type_ as usize);
     let type_ = type_ as *mut ffi::PyTypeObject;
     // SAFETY: a live type.
-    unsafe { borrow(py, type_.cast()) }.setattr("__module__", "ptr.return_types")?;
+    unsafe { borrow(py, type_.cast()) }.setattr(intern!(py, "__module__")?, "ptr.return_types")?;
     Ok(type_)
 }
 
@@ -77,22 +78,22 @@ unsafe extern "C" fn repr(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
         let object = unsafe { borrow(token(), object) };
         let type_ = object.get_type();
         let name = type_.name()?.to_string();
-        let fields = type_.getattr("__match_args__")?;
+        let fields = type_.getattr(intern!(type_.py(), "__match_args__")?)?;
         let items: Vec<String> = object
             .cast::<PyTuple>()?
             .iter()
             .zip(fields.cast::<PyTuple>()?.iter())
             .map(|(value, field)| Ok::<_, Raised>(format!("{field}={}", value.repr()?)))
             .collect::<Res<_>>()?;
-        Ok(PyString::new(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n")))
+        Ok(objects::string(object.py(), &format!("ptr.return_types.{name}(\n{})", items.join(",\n")))?
             .into_ptr())
     })
 }
 
 /// The type of that name, for `ptr.return_types.<name>`.
 #[pyfunction]
-fn _return_type<'py>(py: Python<'py>, name: &str) -> Res<Bound<'py, PyAny>> {
-    let binding = bindings().find(|b| b.name == name && !b.return_fields.is_empty());
+fn _return_type<'py>(py: Python<'py>, name: TextArgument<'_>) -> Res<Bound<'py, PyAny>> {
+    let binding = bindings().find(|b| b.name == &*name && !b.return_fields.is_empty());
     match binding {
         // SAFETY: types made here live for ever.
         Some(binding) => Ok(unsafe { borrow(py, type_of(py, binding)?.cast()) }.to_owned()),

@@ -8,6 +8,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use smallvec::SmallVec;
 
+use crate::convert::errors;
 use crate::gen::{Binding, Overload};
 use crate::raw::intern_static;
 
@@ -221,11 +222,11 @@ impl Signature {
             // PyTorch names `out` before the tensor options.
             let place =
                 params.iter().position(|p| p.keyword_only && p.text == "dtype").unwrap_or(params.len());
-            params.insert(place, Param::out(py, outs, op.is_some()));
+            params.insert(place, Param::out(py, outs, op.is_some())?);
         }
         let takes_requires_grad = binding.takes_requires_grad && schema.has_tensor_options();
         if takes_requires_grad {
-            params.push(Param::requires_grad(py));
+            params.push(Param::requires_grad(py)?);
         }
         let out = match out_op {
             Some(out_op) => Some((out_op, out_sources(schema, out_op.schema()?)?)),
@@ -287,14 +288,15 @@ impl Param {
         numbers: bool,
     ) -> Result<Param> {
         let text = if argument.name == "self" && !method { "input" } else { argument.name.as_str() };
+        let name = |text: &str| intern_static(py, text).map_err(errors::to_core);
         let default = match &argument.default {
             Some(default) => Some(default_value(default, &argument.ty)?),
             // As in PyTorch's Python layer, a tensor option that the schema leaves open may be left out.
             None => None,
         };
         Ok(Param {
-            name: intern_static(py, text),
-            aliases: numpy_names(text).iter().map(|alias| intern_static(py, alias)).collect(),
+            name: name(text)?,
+            aliases: numpy_names(text).iter().map(|alias| name(alias)).collect::<Result<_>>()?,
             text,
             kind: Kind::of(&argument.ty, numbers),
             allow_none: argument.ty.is_optional(),
@@ -322,9 +324,9 @@ impl Param {
         }
     }
 
-    fn out(py: Python<'_>, outs: usize, optional: bool) -> Param {
-        Param {
-            name: intern_static(py, "out"),
+    fn out(py: Python<'_>, outs: usize, optional: bool) -> Result<Param> {
+        Ok(Param {
+            name: intern_static(py, "out").map_err(errors::to_core)?,
             aliases: SmallVec::new(),
             text: "out",
             kind: if outs == 1 { Kind::Tensor { numbers: false } } else { Kind::TensorList },
@@ -334,12 +336,12 @@ impl Param {
             default_text: optional.then(|| "None".to_owned()),
             keyword_only: true,
             slot: Slot::Out,
-        }
+        })
     }
 
-    fn requires_grad(py: Python<'_>) -> Param {
-        Param {
-            name: intern_static(py, "requires_grad"),
+    fn requires_grad(py: Python<'_>) -> Result<Param> {
+        Ok(Param {
+            name: intern_static(py, "requires_grad").map_err(errors::to_core)?,
             aliases: SmallVec::new(),
             text: "requires_grad",
             kind: Kind::Bool,
@@ -349,7 +351,7 @@ impl Param {
             default_text: Some("False".to_owned()),
             keyword_only: true,
             slot: Slot::RequiresGrad,
-        }
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 
 use super::parser::Call;
+use crate::raw::objects::{self, intern, NewError, Number};
 use crate::raw::{borrow, immortal, intern_static, owned, Res};
 use crate::tensor;
 
@@ -111,13 +112,13 @@ pub(super) fn handle(call: &Call<'_, '_>) -> Res<Option<*mut ffi::PyObject>> {
     // SAFETY: arguments live as long as the call.
     let at = |object| unsafe { borrow(py, object) }.to_owned();
     args.extend(call.args.values[..call.args.num_positional].iter().map(|&o| at(o)));
-    let kwargs = PyDict::new(py);
+    let kwargs = objects::dict(py)?;
     for i in 0..call.args.num_keywords() {
         kwargs.set_item(at(call.args.keyword(i)), at(call.args.values[call.args.num_positional + i]))?;
     }
     let function = at(call.table.callable());
     let overloaded: Vec<_> = call.context.overloaded.iter().map(|&o| at(o)).collect();
-    dispatch(py, &function, &PyTuple::new(py, args)?, &kwargs, &overloaded)
+    dispatch(py, &function, &objects::tuple(py, args)?, &kwargs, &overloaded)
 }
 
 /// Offers the read (`__get__`), assignment (`__set__`) or deletion (`__delete__`) of a tensor attribute to the tensor's
@@ -130,9 +131,12 @@ pub(crate) fn handle_attribute(
     value: Option<&Bound<'_, PyAny>>,
 ) -> Res<Option<*mut ffi::PyObject>> {
     let py = object.py();
-    let function = tensor::TENSOR.bound(py).getattr(name)?.getattr(accessor)?;
-    let args = PyTuple::new(py, std::iter::once(object).chain(value).collect::<Vec<_>>())?;
-    dispatch(py, &function, &args, &PyDict::new(py), std::slice::from_ref(object))
+    let function = tensor::TENSOR
+        .bound(py)
+        .getattr(objects::string(py, name)?)?
+        .getattr(objects::string(py, accessor)?)?;
+    let args = objects::tuple(py, std::iter::once(object).chain(value).collect::<Vec<_>>())?;
+    dispatch(py, &function, &args, &objects::dict(py)?, std::slice::from_ref(object))
 }
 
 /// Offers the call of a hand-written tensor method to the tensor's class and to modes.
@@ -149,13 +153,13 @@ pub(crate) unsafe fn handle_method(
     keywords: *mut ffi::PyObject,
 ) -> Res<Option<*mut ffi::PyObject>> {
     let py = object.py();
-    let function = tensor::TENSOR.bound(py).getattr(name)?;
+    let function = tensor::TENSOR.bound(py).getattr(objects::string(py, name)?)?;
     // SAFETY: arguments live as long as the call.
     let at = |i: usize| unsafe { borrow(py, *args.add(i)) }.to_owned();
     let nargs = nargs as usize;
     let positional =
-        PyTuple::new(py, std::iter::once(object.clone()).chain((0..nargs).map(at)).collect::<Vec<_>>())?;
-    let kwargs = PyDict::new(py);
+        objects::tuple(py, std::iter::once(object.clone()).chain((0..nargs).map(at)).collect::<Vec<_>>())?;
+    let kwargs = objects::dict(py)?;
     if !keywords.is_null() {
         // SAFETY: a tuple of names, as above.
         let names = unsafe { borrow(py, keywords) }.to_owned();
@@ -174,7 +178,7 @@ pub(crate) fn handle_named(
     args: &Bound<'_, PyTuple>,
     kwargs: &Bound<'_, PyDict>,
 ) -> Res<Option<*mut ffi::PyObject>> {
-    let function = tensor::TENSOR.bound(object.py()).getattr(name)?;
+    let function = tensor::TENSOR.bound(object.py()).getattr(objects::string(object.py(), name)?)?;
     dispatch(object.py(), &function, args, kwargs, std::slice::from_ref(object))
 }
 
@@ -187,8 +191,8 @@ pub(crate) fn handle_special_method(
     args: &[&Bound<'_, PyAny>],
     relevant: &[&Bound<'_, PyAny>],
 ) -> Res<Option<*mut ffi::PyObject>> {
-    let function = tensor::TENSOR.bound(py).getattr(name)?;
-    dispatch(py, &function, &PyTuple::new(py, args)?, &PyDict::new(py), &overloaded(py, relevant))
+    let function = tensor::TENSOR.bound(py).getattr(objects::string(py, name)?)?;
+    dispatch(py, &function, &objects::tuple(py, args)?, &objects::dict(py)?, &overloaded(py, relevant))
 }
 
 /// Offers the call of a hand-written function of the package to the classes of `relevant` and to modes. `kwargs` are
@@ -203,14 +207,14 @@ pub(crate) fn handle_function<'py>(
     if !modes_active() && !relevant.iter().any(|object| overrides(object)) {
         return Ok(None);
     }
-    let function = py.import("ptr")?.getattr(name)?;
-    let named = PyDict::new(py);
+    let function = py.import(intern!(py, "ptr")?)?.getattr(objects::string(py, name)?)?;
+    let named = objects::dict(py)?;
     for (name, value) in kwargs {
         if let Some(value) = value {
-            named.set_item(name, value)?;
+            named.set_item(objects::interned(py, name)?, value)?;
         }
     }
-    let result = dispatch(py, &function, &PyTuple::new(py, args)?, &named, &overloaded(py, relevant))?;
+    let result = dispatch(py, &function, &objects::tuple(py, args)?, &named, &overloaded(py, relevant))?;
     // SAFETY: a new reference.
     result.map(|object| unsafe { owned(py, object) }).transpose()
 }
@@ -235,12 +239,14 @@ pub(super) fn dispatch(
     overloaded: &[Bound<'_, PyAny>],
 ) -> Res<Option<*mut ffi::PyObject>> {
     let not_implemented = py.NotImplemented();
-    let types = PyTuple::new(py, overloaded.iter().map(|o| o.get_type()))?;
+    let types = objects::tuple(py, overloaded.iter().map(|o| o.get_type()))?;
     let mut refused_by = None;
     if modes_active() {
         if let Some(mode) = MODES.with_borrow_mut(Vec::pop) {
             refresh_active_modes();
-            let result = mode.bind(py).call_method1("__torch_function__", (function, &types, args, kwargs));
+            let result = mode
+                .bind(py)
+                .call_method1(intern!(py, "__torch_function__")?, (function, &types, args, kwargs));
             refused_by = Some(mode.clone_ref(py));
             MODES.with_borrow_mut(|modes| modes.push(mode));
             refresh_active_modes();
@@ -252,7 +258,8 @@ pub(super) fn dispatch(
     }
     let to_ask: Vec<_> = overloaded.iter().filter(|object| overrides(object)).collect();
     for object in &to_ask {
-        let result = object.getattr("__torch_function__")?.call1((function, &types, args, kwargs))?;
+        let result =
+            object.getattr(intern!(py, "__torch_function__")?)?.call1((function, &types, args, kwargs))?;
         if !result.is(&not_implemented) {
             return Ok(Some(result.into_ptr()));
         }
@@ -280,13 +287,16 @@ fn all_refused(
     if let Some(mode) = mode {
         text.push_str(&format!(" nor in mode {}", mode.repr()?));
     }
-    Ok(PyTypeError::new_err(text))
+    Ok(PyTypeError::error(text))
 }
 
 /// The name of a function behind `torch.`.
 fn name_of(function: &Bound<'_, PyAny>) -> Res<String> {
-    if let Ok(name) = function.getattr("__qualname__") {
-        let module = function.getattr("__module__").and_then(|m| m.extract::<String>()).unwrap_or_default();
+    if let Ok(name) = function.getattr(intern!(function.py(), "__qualname__")?) {
+        let module = function
+            .getattr(intern!(function.py(), "__module__")?)
+            .and_then(|m| m.extract::<String>())
+            .unwrap_or_default();
         // Methods have the class in their name.
         return Ok(match module.strip_prefix("ptr.").filter(|m| !m.starts_with('_')) {
             Some(module) => format!("{module}.{name}"),
@@ -396,13 +406,13 @@ fn _push_on_torch_function_stack(mode: Py<PyAny>) {
 fn _pop_torch_function_stack() -> PyResult<Py<PyAny>> {
     let mode = MODES.with_borrow_mut(Vec::pop);
     refresh_active_modes();
-    mode.ok_or_else(|| PyIndexError::new_err("pop from an empty stack of torch function modes"))
+    mode.ok_or_else(|| PyIndexError::error("pop from an empty stack of torch function modes"))
 }
 
 /// How many modes there are.
 #[pyfunction]
-fn _len_torch_function_stack() -> usize {
-    MODES.with_borrow(Vec::len)
+fn _len_torch_function_stack() -> Number<usize> {
+    Number(MODES.with_borrow(Vec::len))
 }
 
 /// The mode at a depth.
@@ -410,7 +420,7 @@ fn _len_torch_function_stack() -> usize {
 fn _get_function_stack_at(py: Python<'_>, index: usize) -> PyResult<Py<PyAny>> {
     MODES
         .with_borrow(|modes| modes.get(index).map(|m| m.clone_ref(py)))
-        .ok_or_else(|| PyIndexError::new_err(format!("there is no torch function mode at depth {index}")))
+        .ok_or_else(|| PyIndexError::error(format!("there is no torch function mode at depth {index}")))
 }
 
 /// Whether the protocol is on.
@@ -469,12 +479,14 @@ disabling_context!(
 /// Makes the names and functions of the protocol.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
     let py = module.py();
-    NAME_FUNCTION.store(intern_static(py, "__torch_function__"), Ordering::Relaxed);
-    NAME_DISPATCH.store(intern_static(py, "__torch_dispatch__"), Ordering::Relaxed);
+    NAME_FUNCTION.store(intern_static(py, "__torch_function__")?, Ordering::Relaxed);
+    NAME_DISPATCH.store(intern_static(py, "__torch_dispatch__")?, Ordering::Relaxed);
     module.add_function(wrap_pyfunction!(_disabled_torch_function_impl, module)?)?;
     module.add_function(wrap_pyfunction!(_disabled_torch_dispatch_impl, module)?)?;
-    DISABLED_FUNCTION.store(immortal(module.getattr("_disabled_torch_function_impl")?), Ordering::Relaxed);
-    DISABLED_DISPATCH.store(immortal(module.getattr("_disabled_torch_dispatch_impl")?), Ordering::Relaxed);
+    DISABLED_FUNCTION
+        .store(immortal(module.getattr(intern!(py, "_disabled_torch_function_impl")?)?), Ordering::Relaxed);
+    DISABLED_DISPATCH
+        .store(immortal(module.getattr(intern!(py, "_disabled_torch_dispatch_impl")?)?), Ordering::Relaxed);
     module.add_function(wrap_pyfunction!(_has_torch_function, module)?)?;
     module.add_function(wrap_pyfunction!(_has_torch_function_unary, module)?)?;
     module.add_function(wrap_pyfunction!(_has_torch_function_variadic, module)?)?;

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::{borrow, Res};
+use crate::raw::objects::NewError;
 
 /// Sorts the arguments of a call by parameter.
 ///
@@ -31,7 +32,7 @@ pub(crate) unsafe fn unpack<'a, 'py, const N: usize>(
         let text = format!(
             "{function}() takes from 0 to {positional} positional argument{plural} but {nargs} {were} given"
         );
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     for (i, value) in values.iter_mut().enumerate().take(nargs) {
         // SAFETY: the caller keeps the arguments alive during the call.
@@ -55,13 +56,13 @@ pub(crate) unsafe fn unpack<'a, 'py, const N: usize>(
         match names.iter().position(|n| *n == name) {
             Some(i) if values[i].is_none() => values[i] = Some(value),
             Some(_) => {
-                return Err(PyTypeError::new_err(format!(
+                return Err(PyTypeError::error(format!(
                     "{function}() got multiple values for argument '{name}'"
                 ))
                 .into())
             }
             None => {
-                return Err(PyTypeError::new_err(format!(
+                return Err(PyTypeError::error(format!(
                     "{function}() got an unexpected keyword argument '{name}'"
                 ))
                 .into())
@@ -82,7 +83,7 @@ pub(crate) fn wrong_type(
 ) -> super::Raised {
     let place = position.map(|p| format!(" (position {p})")).unwrap_or_default();
     match object.get_type().name() {
-        Ok(found) => PyTypeError::new_err(format!(
+        Ok(found) => PyTypeError::error(format!(
             "{function}(): argument '{argument}'{place} must be {expected}, not {found}"
         ))
         .into(),

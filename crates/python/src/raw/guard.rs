@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
@@ -79,26 +78,9 @@ impl<'py> From<pyo3::CastIntoError<'py>> for Raised {
     }
 }
 
-/// Runs what may call kernels from a function that PyO3 made: its own answer to a panic is an exception that
-/// `except Exception` does not see.
-pub(crate) fn catch_panic<T>(body: impl FnOnce() -> Res<T>) -> Res<T> {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        raise_panic(payload);
-        // SAFETY: `raise_panic` raised.
-        Err(unsafe { Raised::already_set() })
-    })
-}
-
 #[cold]
 fn raise_panic(payload: Box<dyn Any + Send>) {
-    let text = payload
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    Python::attach(|py| {
-        PyRuntimeError::new_err(format!("{text}. This is a bug in ptr, please report it.")).restore(py);
-    });
+    Python::attach(|py| pyo3::contain::error_of_panic(py, payload).restore(py));
 }
 
 /// Runs the body of a slot that returns an object; null when it raised.

@@ -1,10 +1,10 @@
 //! Objects that live as long as the process.
 
+use crate::raw::objects;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
 /// A type or object that is made once, at import.
 ///
@@ -58,6 +58,6 @@ pub(crate) fn immortal(object: Bound<'_, PyAny>) -> *mut ffi::PyObject {
 }
 
 /// An interned string that lives for ever, to be compared by address.
-pub(crate) fn intern_static(py: Python<'_>, text: &str) -> *mut ffi::PyObject {
-    PyString::intern(py, text).into_ptr()
+pub(crate) fn intern_static(py: Python<'_>, text: &str) -> PyResult<*mut ffi::PyObject> {
+    Ok(objects::interned(py, text)?.into_ptr())
 }

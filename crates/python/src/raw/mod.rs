@@ -7,17 +7,18 @@ pub(crate) mod arguments;
 pub(crate) mod callable;
 mod guard;
 mod intern;
+mod large;
+pub(crate) mod objects;
 pub(crate) mod singleton;
 mod type_builder;
 
-pub(crate) use guard::{catch_panic, guard, guard_int, guard_len, Raised, Res};
+pub(crate) use guard::{guard, guard_int, guard_len, Raised, Res};
 pub(crate) use intern::{immortal, intern_static, StaticType};
+pub(crate) use large::{check_memory_for, check_memory_for_items, text_of, TextArgument};
 pub(crate) use type_builder::{getset, method_fast, method_kw, method_noargs, method_varargs, TypeBuilder};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
-use pyo3::types::PyString;
 
 /// The interpreter token, for code that CPython has called.
 ///
@@ -36,13 +37,6 @@ pub(crate) unsafe fn token<'py>() -> Python<'py> {
 pub(crate) fn call_python<R>(body: impl FnOnce(Python<'_>) -> R) -> R {
     let _lifted = c10::WithoutHolds::new();
     Python::attach(body)
-}
-
-/// The text of a string argument. Lone surrogates, which no text has, are an error of PyTorch's class.
-pub(crate) fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Res<&'a str> {
-    text.to_str().map_err(|error| {
-        c10::Error::runtime(format!("error unpacking string as utf-8: {}", error.value(text.py()))).into()
-    })
 }
 
 /// Views a borrowed pointer as an object.
@@ -72,21 +66,4 @@ pub(crate) unsafe fn owned<'py>(py: Python<'py>, object: *mut ffi::PyObject) -> 
     }
     // SAFETY: a new reference, as the caller says.
     Ok(unsafe { Bound::from_owned_ptr(py, object) })
-}
-
-/// A `bytes` object; unlike PyO3's constructor it does not panic when there is no memory for it.
-pub(crate) fn bytes_object<'py>(py: Python<'py>, bytes: &[u8]) -> Res<Bound<'py, PyBytes>> {
-    // SAFETY: a slice's address and length; the result is a new `bytes`, or null with an exception.
-    let object = unsafe {
-        owned(py, ffi::PyBytes_FromStringAndSize(bytes.as_ptr().cast(), bytes.len() as ffi::Py_ssize_t))?
-    };
-    Ok(object.cast_into::<PyBytes>().map_err(PyErr::from)?)
-}
-
-/// A string; unlike PyO3's constructor it does not panic when there is no memory for it.
-pub(crate) fn string_object<'py>(py: Python<'py>, text: &str) -> Res<Bound<'py, PyAny>> {
-    // SAFETY: a string's address and length; the result is a new string, or null with an exception.
-    unsafe {
-        owned(py, ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as ffi::Py_ssize_t))
-    }
 }

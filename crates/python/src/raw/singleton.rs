@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use super::{guard, method_noargs, owned, token, Res, StaticType, TypeBuilder};
+use crate::raw::objects;
 
 /// The layout of such an object.
 #[repr(C)]
@@ -53,7 +54,7 @@ impl<const N: usize> Singletons<N> {
             let object = owned(py, ffi::PyType_GenericAlloc(type_, 0))?.into_ptr();
             let singleton = object.cast::<PySingleton>();
             (*singleton).value = value;
-            (*singleton).name = PyString::intern(py, name).into_ptr();
+            (*singleton).name = objects::interned(py, name)?.into_ptr();
             self.objects[value as usize].store(object, Ordering::Release);
         }
         Ok(())
@@ -102,7 +103,7 @@ unsafe extern "C" fn singleton_repr(object: *mut ffi::PyObject) -> *mut ffi::PyO
             let py = token();
             (py, super::borrow(py, (*object.cast::<PySingleton>()).name))
         };
-        Ok(PyString::new(py, &format!("ptr.{}", name.cast::<PyString>()?.to_str()?)).into_ptr())
+        Ok(objects::string(py, &format!("ptr.{}", name.cast::<PyString>()?.to_str()?))?.into_ptr())
     })
 }
 

@@ -11,7 +11,9 @@ use serialize::{
 
 use super::error::to_python;
 use super::unpickle::{self, Callbacks};
-use crate::raw::{bytes_object, Res};
+use crate::convert::errors;
+use crate::raw::objects::{self, Number, Text, Texts};
+use crate::raw::{Res, TextArgument};
 
 /// An opened checkpoint.
 #[pyclass(name = "_ArchiveReader", module = "ptr._C", frozen, skip_from_py_object)]
@@ -34,57 +36,57 @@ impl ArchiveReader {
     /// Opens a file that is in memory.
     #[staticmethod]
     fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        let data = data.to_vec();
+        let data = c10::try_collect(data.iter().copied()).map_err(errors::to_python)?;
         let archive = py.detach(|| Archive::from_vec(data)).map_err(|e| to_python(&e))?;
         Ok(ArchiveReader { archive, mmap: false })
     }
 
     /// `"zip"` or `"legacy"`.
     #[getter]
-    fn kind(&self) -> &'static str {
-        match self.archive.kind() {
+    fn kind(&self) -> Text<&'static str> {
+        Text(match self.archive.kind() {
             FileKind::Legacy => "legacy",
             _ => "zip",
-        }
+        })
     }
 
     /// How many bytes of the file a legacy stream takes; `None` for an archive.
     #[getter]
-    fn stream_len(&self) -> Option<usize> {
-        self.archive.stream_len()
+    fn stream_len(&self) -> Option<Number<usize>> {
+        self.archive.stream_len().map(Number)
     }
 
     /// `"little"` or `"big"`.
     #[getter]
-    fn byteorder(&self) -> &'static str {
-        match self.archive.byte_order() {
+    fn byteorder(&self) -> Text<&'static str> {
+        Text(match self.archive.byte_order() {
             ByteOrder::Little => "little",
             ByteOrder::Big => "big",
-        }
+        })
     }
 
     /// The pickle as it is in the file.
     fn pickle_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_object(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?)?)
+        objects::bytes(py, &self.archive.pickle_bytes().map_err(|e| to_python(&e))?)
     }
 
     /// Names of all records.
-    fn record_names(&self) -> Vec<&str> {
-        self.archive.record_names().collect()
+    fn record_names(&self) -> Texts<&str> {
+        Texts(self.archive.record_names().collect())
     }
 
     /// Whether there is a record of this name.
-    fn has_record(&self, name: &str) -> bool {
-        self.archive.has_record(name)
+    fn has_record(&self, name: TextArgument<'_>) -> bool {
+        self.archive.has_record(&name)
     }
 
     /// The content of a record.
-    fn record<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(bytes_object(py, &self.archive.record(name).map_err(|e| to_python(&e))?)?)
+    fn record<'py>(&self, py: Python<'py>, name: TextArgument<'_>) -> PyResult<Bound<'py, PyBytes>> {
+        objects::bytes(py, &self.archive.record(&name).map_err(|e| to_python(&e))?)
     }
 
     /// Names of the globals that the pickle mentions and a weights-only load refuses.
-    fn unsafe_globals(&self) -> PyResult<Vec<String>> {
+    fn unsafe_globals(&self) -> PyResult<Texts<String>> {
         let pickle = self.archive.load_with(&GlobalPolicy::any()).map_err(|e| to_python(&e))?;
         let mut names = Vec::new();
         for id in pickle.ids() {
@@ -95,7 +97,7 @@ impl ArchiveReader {
                 }
             }
         }
-        Ok(names)
+        Ok(Texts(names))
     }
 
     /// Reads the pickle, which may name only what weights consist of and the names in `safe_globals`.
@@ -118,22 +120,22 @@ impl ArchiveReader {
     fn read_storage<'py>(
         &self,
         py: Python<'py>,
-        key: &str,
-        storage_type: &str,
-        dtype: &str,
+        key: TextArgument<'_>,
+        storage_type: TextArgument<'_>,
+        dtype: TextArgument<'_>,
         numel: u64,
-        element_dtype: &str,
+        element_dtype: TextArgument<'_>,
     ) -> Res<Bound<'py, PyAny>> {
         let record = StorageRecord {
-            storage_type: storage_type.to_owned(),
-            dtype: dtype.to_owned(),
-            key: key.to_owned(),
+            storage_type: storage_type.to_string(),
+            dtype: dtype.to_string(),
+            key: key.to_string(),
             location: "cpu".to_owned(),
             numel,
             view: None,
         };
         let bytes = py
-            .detach(|| self.archive.native_storage_for(&record, element_dtype))
+            .detach(|| self.archive.native_storage_for(&record, &element_dtype))
             .map_err(|e| to_python(&e))?;
         let storage =
             if self.mmap && bytes.is_mapped() { over_map(bytes) } else { py.detach(|| copy_of(&bytes))? };
@@ -162,7 +164,7 @@ fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
 #[pyfunction]
 fn _normalize_pickle<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
     let pickle = Unpickler::new().policy(GlobalPolicy::any()).load(data).map_err(|e| to_python(&e))?;
-    Ok(bytes_object(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?)?)
+    objects::bytes(py, &Pickler::new().dump(&pickle).map_err(|e| to_python(&e))?)
 }
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

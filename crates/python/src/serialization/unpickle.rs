@@ -1,11 +1,12 @@
 //! A pickle's arena as Python objects.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyComplex, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyTuple};
+use pyo3::types::{PyInt, PyList, PySet, PyTuple};
 use serialize::{Construct, NodeId, Object, Pickle, Step, Value};
 
-use super::error::unpickling_error;
-use crate::raw::{bytes_object, string_object, Res};
+use super::error::{to_python, unpickling_error};
+use crate::raw::objects::{self, intern};
+use crate::raw::Res;
 
 /// What Python decides.
 pub(super) struct Callbacks<'a, 'py> {
@@ -25,8 +26,9 @@ pub(super) fn build<'py>(
     pickle: &Pickle,
     callbacks: &Callbacks<'_, 'py>,
 ) -> Res<Bound<'py, PyAny>> {
-    let mut builder = Builder { py, pickle, callbacks, objects: vec![None; pickle.nodes().len()] };
-    for step in pickle.steps() {
+    let objects = c10::try_filled(None, pickle.nodes().len())?;
+    let mut builder = Builder { py, pickle, callbacks, objects };
+    for step in pickle.steps().map_err(|e| to_python(&e))? {
         match step {
             Step::Create(id) => {
                 let object = builder.create(id)?;
@@ -54,7 +56,11 @@ impl<'py> Builder<'_, 'py> {
     }
 
     fn all(&self, ids: &[NodeId]) -> Res<Vec<Bound<'py, PyAny>>> {
-        ids.iter().map(|&id| self.get(id)).collect()
+        let mut all = c10::try_with_capacity(ids.len())?;
+        for &id in ids {
+            all.push(self.get(id)?);
+        }
+        Ok(all)
     }
 
     /// Makes an object; lists, dicts and sets are empty at first.
@@ -62,23 +68,27 @@ impl<'py> Builder<'_, 'py> {
         let py = self.py;
         Ok(match self.pickle.get(id) {
             Value::None => py.None().into_bound(py),
-            Value::Bool(v) => pyo3::types::PyBool::new(py, *v).to_owned().into_any(),
-            Value::Int(v) => v.into_pyobject(py)?.into_any(),
+            Value::Bool(v) => objects::boolean(py, *v),
+            Value::Int(v) => objects::int(py, *v)?.into_any(),
             Value::BigInt(bytes) => big_int(py, bytes)?,
-            Value::Float(v) => v.into_pyobject(py)?.into_any(),
-            Value::Complex(re, im) => PyComplex::from_doubles(py, *re, *im).into_any(),
-            Value::Str(v) => string_object(py, v)?,
-            Value::SurrogateStr(v) => {
-                bytes_object(py, v)?.call_method1("decode", ("utf-8", "surrogatepass"))?
+            Value::Float(v) => objects::float(py, *v)?.into_any(),
+            Value::Complex(re, im) => objects::complex(py, *re, *im)?.into_any(),
+            Value::Str(v) => objects::string(py, v)?.into_any(),
+            Value::SurrogateStr(v) => objects::bytes(py, v)?.call_method1(
+                intern!(py, "decode")?,
+                (intern!(py, "utf-8")?, intern!(py, "surrogatepass")?),
+            )?,
+            Value::Bytes(v) => objects::bytes(py, v)?.into_any(),
+            Value::ByteArray(v) => objects::bytearray(py, v)?.into_any(),
+            Value::List(_) => objects::empty_list(py)?.into_any(),
+            Value::Dict(_) => objects::dict(py)?.into_any(),
+            Value::Set(_) => objects::empty_set(py)?.into_any(),
+            Value::Tuple(items) => objects::tuple(py, self.all(items)?)?.into_any(),
+            Value::FrozenSet(items) => objects::frozenset(&objects::tuple(py, self.all(items)?)?)?.into_any(),
+            Value::Global { module, name } => {
+                let (module, name) = (objects::string(py, module)?, objects::string(py, name)?);
+                self.callbacks.find_global.call1((module, name))?
             }
-            Value::Bytes(v) => bytes_object(py, v)?.into_any(),
-            Value::ByteArray(v) => PyByteArray::new(py, v).into_any(),
-            Value::List(_) => PyList::empty(py).into_any(),
-            Value::Dict(_) => PyDict::new(py).into_any(),
-            Value::Set(_) => PySet::empty(py)?.into_any(),
-            Value::Tuple(items) => PyTuple::new(py, self.all(items)?)?.into_any(),
-            Value::FrozenSet(items) => PyFrozenSet::new(py, self.all(items)?)?.into_any(),
-            Value::Global { module, name } => self.callbacks.find_global.call1((&**module, &**name))?,
             Value::PersistentId(id) => self.callbacks.persistent_load.call1((self.get(*id)?,))?,
             Value::Object(object) => self.construct(object)?,
         })
@@ -96,7 +106,7 @@ impl<'py> Builder<'_, 'py> {
             Construct::NewObj | Construct::NewObjEx => {
                 let kwargs = match object.kwargs {
                     Some(kwargs) => self.get(kwargs)?,
-                    None => PyDict::new(self.py).into_any(),
+                    None => objects::dict(self.py)?.into_any(),
                 };
                 Ok(self.callbacks.new_object.call1((callable, args, kwargs))?)
             }
@@ -120,8 +130,10 @@ impl<'py> Builder<'_, 'py> {
             }
             Value::Object(contents) => {
                 if !contents.list_items.is_empty() {
-                    object
-                        .call_method1("extend", (PyList::new(self.py, self.all(&contents.list_items)?)?,))?;
+                    object.call_method1(
+                        intern!(self.py, "extend")?,
+                        (objects::list(self.py, self.all(&contents.list_items)?)?,),
+                    )?;
                 }
                 self.set_items(&object, &contents.dict_items)?;
                 if let Some(state) = contents.state {
@@ -142,7 +154,11 @@ impl<'py> Builder<'_, 'py> {
 }
 
 fn big_int<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("signed", true)?;
-    py.get_type::<PyInt>().call_method("from_bytes", (bytes_object(py, bytes)?, "little"), Some(&kwargs))
+    let kwargs = objects::dict(py)?;
+    kwargs.set_item(intern!(py, "signed")?, true)?;
+    py.get_type::<PyInt>().call_method(
+        intern!(py, "from_bytes")?,
+        (objects::bytes(py, bytes)?, intern!(py, "little")?),
+        Some(&kwargs),
+    )
 }

@@ -9,8 +9,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use serialize::{ArchiveWriter, AtomicFile, SerializeError};
 
-use super::error::to_python;
-use crate::raw::{bytes_object, Res};
+use super::error::{io_error, to_python};
+use crate::raw::objects::{self, intern, NewError, Number};
+use crate::raw::{Res, TextArgument};
 
 /// A Python file object as a sink.
 struct PyFile(Py<PyAny>);
@@ -18,15 +19,19 @@ struct PyFile(Py<PyAny>);
 impl Write for PyFile {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         Python::attach(|py| {
-            let data_object = bytes_object(py, data).map_err(|error| io::Error::other(PyErr::from(error)))?;
-            let written = self.0.bind(py).call_method1("write", (data_object,)).map_err(io::Error::other)?;
+            let data_object = objects::bytes(py, data).map_err(io::Error::other)?;
+            let written = self
+                .0
+                .bind(py)
+                .call_method1(intern!(py, "write")?, (data_object,))
+                .map_err(io::Error::other)?;
             // Raw files may write less; others write everything and may return nothing.
             Ok(written.extract::<usize>().map_or(data.len(), |n| n.min(data.len())))
         })
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        Python::attach(|py| match self.0.bind(py).call_method0("flush") {
+        Python::attach(|py| match self.0.bind(py).call_method0(intern!(py, "flush")?) {
             Ok(_) => Ok(()),
             // A sink that cannot be flushed needs no flushing.
             Err(error) if error.is_instance_of::<pyo3::exceptions::PyAttributeError>(py) => Ok(()),
@@ -87,7 +92,7 @@ impl PyArchiveWriter {
     ) -> PyResult<()> {
         // Taken out meanwhile: a Python file object may come back here.
         let Some(mut sink) = self.sink.lock().take() else {
-            return Err(PyRuntimeError::new_err("the archive is closed, or in use"));
+            return Err(PyRuntimeError::error("the archive is closed, or in use"));
         };
         let result = py.detach(|| body(&mut sink));
         *self.sink.lock() = Some(sink);
@@ -118,17 +123,15 @@ impl PyArchiveWriter {
     }
 
     /// The bytes of a storage.
-    fn write_storage(&self, py: Python<'_>, key: &str, storage: &Bound<'_, PyAny>) -> Res<()> {
+    fn write_storage(&self, py: Python<'_>, key: TextArgument<'_>, storage: &Bound<'_, PyAny>) -> Res<()> {
         let Some(storage) = crate::storage::extract(storage) else {
             let found = storage.get_type().name()?;
-            return Err(
-                PyTypeError::new_err(format!("write_storage: expected a storage, got {found}")).into()
-            );
+            return Err(PyTypeError::error(format!("write_storage: expected a storage, got {found}")).into());
         };
         if storage.device().type_ != DeviceType::CPU {
             let text =
                 format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
-            return Err(PyRuntimeError::new_err(text).into());
+            return Err(PyRuntimeError::error(text).into());
         }
         // `write` of a file object may resize the storage that is being written: see c10's Note [Pinned storages].
         let _pin = storage.pin();
@@ -139,18 +142,18 @@ impl PyArchiveWriter {
             // is saved, as in PyTorch.
             _ => unsafe { std::slice::from_raw_parts(storage.const_data(), nbytes) },
         };
-        Ok(self.with(py, |sink| sink.write_storage(key, data))?)
+        Ok(self.with(py, |sink| sink.write_storage(&key, data))?)
     }
 
     /// Another record.
-    fn write_record(&self, py: Python<'_>, name: &str, data: &[u8]) -> PyResult<()> {
-        self.with(py, |sink| sink.write_record(name, data))
+    fn write_record(&self, py: Python<'_>, name: TextArgument<'_>, data: &[u8]) -> PyResult<()> {
+        self.with(py, |sink| sink.write_record(&name, data))
     }
 
     /// Finishes the archive and, for a path, puts it in place.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let Some(sink) = self.sink.lock().take() else {
-            return Err(PyRuntimeError::new_err("the archive is closed, or in use"));
+            return Err(PyRuntimeError::error("the archive is closed, or in use"));
         };
         py.detach(|| sink.commit()).map_err(|e| to_python(&e))
     }
@@ -179,13 +182,13 @@ impl PyAtomicFile {
     }
 
     /// Writes all of `data`.
-    fn write(&self, data: &[u8]) -> PyResult<usize> {
+    fn write(&self, data: &[u8]) -> PyResult<Number<usize>> {
         match self.file.lock().as_mut() {
             Some(file) => {
-                file.write_all(data)?;
-                Ok(data.len())
+                file.write_all(data).map_err(|e| io_error(&e.to_string(), &e))?;
+                Ok(Number(data.len()))
             }
-            None => Err(PyRuntimeError::new_err(CLOSED)),
+            None => Err(PyRuntimeError::error(CLOSED)),
         }
     }
 
@@ -194,7 +197,7 @@ impl PyAtomicFile {
 
     /// Puts the file in place.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(file) = self.file.lock().take() else { return Err(PyRuntimeError::new_err(CLOSED)) };
+        let Some(file) = self.file.lock().take() else { return Err(PyRuntimeError::error(CLOSED)) };
         py.detach(|| {
             let file = file.into_inner().map_err(|e| SerializeError::io("write the file", e.into_error()))?;
             file.commit()

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 
 use super::{object, of_self, overridden_getter};
 use crate::convert::{device, dtype, layout, size};
+use crate::raw::objects::NewError;
 use crate::raw::{borrow, getset, guard, guard_int, token, Res};
 
 /// Defines a getter. The body sees the interpreter and the tensor.
@@ -96,7 +97,7 @@ macro_rules! part_setter {
         ) -> std::ffi::c_int {
             guard_int(|| {
                 if value.is_null() {
-                    return Err(PyRuntimeError::new_err(concat!("cannot delete ", $text)).into());
+                    return Err(PyRuntimeError::error(concat!("cannot delete ", $text)).into());
                 }
                 // SAFETY: CPython calls setters of the type with its instances and a live value.
                 let (tensor, value) = unsafe { (of_self(object), borrow(token(), value)) };

@@ -15,6 +15,7 @@ use super::attributes::{bool_ref, getter, int_ref};
 use super::object::{self, PyTensor};
 use super::{dispatch_modes_active, of_self, overridden_getter, overridden_setter};
 use crate::convert::{ivalue, warnings};
+use crate::raw::objects::NewError;
 use crate::raw::{borrow, getset, guard, guard_int, token, Res};
 
 /// Makes the Python object of a graph node, a new reference.
@@ -68,7 +69,7 @@ getter!(grad, "grad", |py, t| {
 pub(crate) fn require_grad(tensor: &c10::Tensor) -> Res<()> {
     if !variable::is_differentiable_type(tensor.dtype()) {
         let text = "Only Tensors of floating point and complex dtype can require gradients";
-        return Err(PyRuntimeError::new_err(text).into());
+        return Err(PyRuntimeError::error(text).into());
     }
     Ok(variable::set_requires_grad(tensor, true)?)
 }
@@ -91,7 +92,7 @@ unsafe extern "C" fn set_requires_grad(
             false => unsafe { borrow(token(), value) }.cast::<PyBool>().ok().map(|v| v.is_true()),
         };
         let Some(flag) = flag else {
-            return Err(PyRuntimeError::new_err("requires_grad must be a bool").into());
+            return Err(PyRuntimeError::error("requires_grad must be a bool").into());
         };
         variable::set_requires_grad(tensor, flag)?;
         if flag {
@@ -120,14 +121,14 @@ unsafe extern "C" fn set_grad(
             Some(value) if value.is_none() => None,
             Some(value) => match object::get(&value) {
                 Some(grad) if grad.is_same(tensor) => {
-                    return Err(PyRuntimeError::new_err("can't assign Variable as its own grad").into());
+                    return Err(PyRuntimeError::error("can't assign Variable as its own grad").into());
                 }
                 Some(grad) => Some(grad.clone()),
                 None => {
                     let found = value.get_type().name()?;
                     let text =
                         format!("assigned grad expected to be a Tensor or None but got grad of type {found}");
-                    return Err(PyTypeError::new_err(text).into());
+                    return Err(PyTypeError::error(text).into());
                 }
             },
         };
@@ -147,17 +148,16 @@ unsafe extern "C" fn set_data(
             return Ok(0);
         }
         if value.is_null() {
-            return Err(PyRuntimeError::new_err(
-                "Deleting tensor data is not allowed. Delete tensor instead!",
-            )
-            .into());
+            return Err(
+                PyRuntimeError::error("Deleting tensor data is not allowed. Delete tensor instead!").into()
+            );
         }
         // SAFETY: CPython calls setters of the type with its instances and a live value.
         let (tensor, value) = unsafe { (of_self(object), borrow(token(), value)) };
         let Some(new_data) = object::get(&value) else {
             let found = value.get_type().name()?;
             return Err(
-                PyTypeError::new_err(format!("Variable data has to be a tensor, but got {found}")).into()
+                PyTypeError::error(format!("Variable data has to be a tensor, but got {found}")).into()
             );
         };
         let _hold = OperatorHold::acquire(&[], std::slice::from_ref(tensor));
@@ -188,7 +188,7 @@ macro_rules! hooks {
                     }
                     if value.is_null() {
                         let text = concat!("Deletion of ", $text, " not allowed!");
-                        return Err(PyRuntimeError::new_err(text).into());
+                        return Err(PyRuntimeError::error(text).into());
                     }
                     let py = token();
                     let object = borrow(py, object);
@@ -196,7 +196,7 @@ macro_rules! hooks {
                     if let Some(value) = value.as_ref().filter(|v| !v.is_instance_of::<PyDict>()) {
                         let found = value.get_type().name()?;
                         let text = format!(concat!($text, " expected to be a dict or None, got {}"), found);
-                        return Err(PyTypeError::new_err(text).into());
+                        return Err(PyTypeError::error(text).into());
                     }
                     $store(&object, value.map(|v| v.to_owned()));
                     $assigned(&object)?;

@@ -13,7 +13,8 @@ use super::object::{self, TENSOR};
 use crate::convert::{device, dtype, layout, scalar, size};
 use crate::ops::torch_function;
 use crate::raw::arguments::{flag, wrong_type};
-use crate::raw::{borrow, guard, token, Res};
+use crate::raw::objects::{self, intern, NewError};
+use crate::raw::{borrow, check_memory_for, guard, token, Res};
 
 /// Positional arguments and keyword arguments, as CPython gives them.
 ///
@@ -38,6 +39,7 @@ unsafe fn arguments<'py>(
 
 /// The sizes that a legacy constructor was given, if it was given sizes.
 fn legacy_sizes(args: &Bound<'_, PyTuple>) -> Res<Option<Vec<i64>>> {
+    check_memory_for(args.len())?;
     if let Ok(only) = args.get_item(0) {
         if args.len() == 1 && size::SIZE.is_exact(&only) {
             return Ok(Some(only.extract()?));
@@ -65,7 +67,7 @@ fn legacy_tensor(
             "device" => {}
             "data" | "other" | "size" => data = Some(value),
             other => {
-                return Err(PyTypeError::new_err(format!(
+                return Err(PyTypeError::error(format!(
                     "new() received an unexpected keyword argument '{other}'"
                 ))
                 .into())
@@ -73,7 +75,9 @@ fn legacy_tensor(
         }
     }
     let args = match &data {
-        Some(data) => PyTuple::new(py, args.iter().chain(std::iter::once(data.clone())).collect::<Vec<_>>())?,
+        Some(data) => {
+            objects::tuple(py, args.iter().chain(std::iter::once(data.clone())).collect::<Vec<_>>())?
+        }
         None => args.clone(),
     };
     let place =
@@ -93,11 +97,11 @@ fn legacy_tensor(
              * (object data, *, torch.device device = None)\n",
             names.join(", ")
         );
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     if let Some(other) = object::get(&data) {
         if other.dtype() != dtype {
-            return Err(PyTypeError::new_err(format!(
+            return Err(PyTypeError::error(format!(
                 "expected torch.{} (got {})",
                 dtype.short_name().to_owned() + "Tensor",
                 conversions::type_string(other)
@@ -115,7 +119,7 @@ fn legacy_tensor(
     }
     if scalar::number_kind(&data).is_some() {
         let text = format!("new(): data must be a sequence (got {})", data.get_type().name()?);
-        return Err(PyTypeError::new_err(text).into());
+        return Err(PyTypeError::error(text).into());
     }
     crate::data::new_tensor(py, &data, Some(dtype), Some(device))
 }
@@ -148,8 +152,8 @@ fn overridden_new(
         return Ok(None);
     }
     let py = object.py();
-    let all = PyTuple::new(py, std::iter::once(object.clone()).chain(args.iter()).collect::<Vec<_>>())?;
-    let kwargs = kwargs.map_or_else(|| PyDict::new(py), Clone::clone);
+    let all = objects::tuple(py, std::iter::once(object.clone()).chain(args.iter()).collect::<Vec<_>>())?;
+    let kwargs = kwargs.map_or_else(|| objects::dict(py), |kwargs| Ok(kwargs.clone()))?;
     torch_function::handle_named(object, "new", &all, &kwargs)
 }
 
@@ -189,7 +193,7 @@ impl<'py> Named<'py> {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Res<Self> {
-        let raise = |text: String| Err(PyTypeError::new_err(format!("{function}() {text}")).into());
+        let raise = |text: String| Err(PyTypeError::error(format!("{function}() {text}")).into());
         if args.len() > positional {
             return raise(format!(
                 "takes from 2 to {positional} positional arguments but {} were given",
@@ -229,16 +233,15 @@ impl<'py> Named<'py> {
 
     /// The first argument, a subclass of the tensor type.
     fn class(&self) -> Res<*mut ffi::PyTypeObject> {
-        let class =
-            self.get("cls").ok_or_else(|| PyTypeError::new_err("cls must be a type (got NoneType)"))?;
+        let class = self.get("cls").ok_or_else(|| PyTypeError::error("cls must be a type (got NoneType)"))?;
         let Ok(type_) = class.cast::<PyType>() else {
             let text = format!("cls must be a type (got {})", class.get_type().name()?);
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         };
         let type_ = type_.as_type_ptr();
         // SAFETY: two live types.
         if unsafe { ffi::PyType_IsSubtype(type_, TENSOR.get()) } == 0 {
-            return Err(PyTypeError::new_err(
+            return Err(PyTypeError::error(
                 "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your \
                  class inherits from Tensor.",
             )
@@ -252,7 +255,7 @@ impl<'py> Named<'py> {
         if let Some(policy) = self.get("dispatch_sizes_strides_policy") {
             let policy = policy.extract::<String>()?;
             if !matches!(policy.as_str(), "sizes" | "strides") {
-                return Err(PyValueError::new_err(format!(
+                return Err(PyValueError::error(format!(
                     "Unknown sizes_strides_policy: {policy}; expected 'strides' or 'sizes'"
                 ))
                 .into());
@@ -271,7 +274,7 @@ impl<'py> Named<'py> {
             None => Ok(()),
             Some(name) => {
                 let text = format!("{}(): the argument '{name}' is not supported", self.function);
-                Err(PyNotImplementedError::new_err(text).into())
+                Err(PyNotImplementedError::error(text).into())
             }
         }
     }
@@ -303,7 +306,7 @@ pub(super) unsafe extern "C" fn make_subclass(
                 Some(data) => data.get_type().name()?.to_string(),
                 None => "NoneType".to_owned(),
             };
-            return Err(PyTypeError::new_err(format!(
+            return Err(PyTypeError::error(format!(
                 "_make_subclass(): argument 'data' (position 2) must be Tensor, not {found}"
             ))
             .into());
@@ -352,8 +355,8 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
         // SAFETY: a live type.
         if !unsafe { crate::ops::torch_function::has_torch_dispatch(class) } {
             // SAFETY: as above.
-            let name = unsafe { borrow(token(), class.cast()).getattr("__name__")? };
-            return Err(PyTypeError::new_err(format!("{name} must define __torch_dispatch__")).into());
+            let name = unsafe { borrow(token(), class.cast()).getattr(intern!(token(), "__name__")?)? };
+            return Err(PyTypeError::error(format!("{name} must define __torch_dispatch__")).into());
         }
         let ints = |value: &Bound<'_, PyAny>| {
             value.try_iter()?.map(|v| scalar::to_i64(&v?)).collect::<Res<Vec<i64>>>()
@@ -374,7 +377,7 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
         if let Some(object) = named.get("layout") {
             if layout::extract_layout(object) != Some(Layout::Strided) {
                 let text = "_make_wrapper_subclass(): only layout=torch.strided is supported";
-                return Err(PyNotImplementedError::new_err(text).into());
+                return Err(PyNotImplementedError::error(text).into());
             }
         }
         let strides = match named.get("strides") {
@@ -384,7 +387,7 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
         let offset = named.get("storage_offset").map_or(Ok(0), scalar::to_i64)?;
         let dtype = match named.get("dtype") {
             Some(object) => dtype::extract(object).ok_or_else(|| {
-                PyTypeError::new_err("_make_wrapper_subclass(): argument 'dtype' must be torch.dtype")
+                PyTypeError::error("_make_wrapper_subclass(): argument 'dtype' must be torch.dtype")
             })?,
             None => c10::get_default_dtype(),
         };
@@ -408,13 +411,13 @@ pub(super) unsafe extern "C" fn make_wrapper_subclass(
 #[pyfunction]
 fn _as_subclass<'py>(tensor: &Bound<'py, PyAny>, cls: &Bound<'py, PyType>) -> Res<Bound<'py, PyAny>> {
     let Some(source) = object::get(tensor) else {
-        return Err(PyTypeError::new_err("as_subclass(): expected a Tensor").into());
+        return Err(PyTypeError::error("as_subclass(): expected a Tensor").into());
     };
     let class = cls.as_type_ptr();
     // SAFETY: two live types; a new reference comes back.
     unsafe {
         if ffi::PyType_IsSubtype(class, TENSOR.get()) == 0 {
-            return Err(PyTypeError::new_err("cls must be a subclass of torch.Tensor").into());
+            return Err(PyTypeError::error("cls must be a subclass of torch.Tensor").into());
         }
         crate::raw::owned(tensor.py(), object::wrap_as(class, at::alias(source)?)?)
     }

@@ -11,6 +11,7 @@ use super::methods::method;
 use super::object;
 use crate::convert::{device, dtype, layout, warnings};
 use crate::raw::arguments::{flag, wrong_type};
+use crate::raw::objects::{self, intern, NewError};
 use crate::raw::{method_fast, Res};
 
 /// Where and as what a tensor is wanted.
@@ -86,7 +87,7 @@ fn memory_format_argument(function: &str, object: Option<&Bound<'_, PyAny>>) -> 
 fn no_such_to(args: &[Option<Borrowed<'_, '_, PyAny>>]) -> Res<Target> {
     let names: Vec<String> =
         args.iter().flatten().map(|a| Ok(a.get_type().name()?.to_string())).collect::<Res<_>>()?;
-    Err(PyTypeError::new_err(format!(
+    Err(PyTypeError::error(format!(
         "to() received an invalid combination of arguments - got ({}), but expected one of:\n \
          * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n \
          * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n \
@@ -211,7 +212,7 @@ fn _parse_to<'py>(
         names.push(name);
         values.push(value);
     }
-    let names = pyo3::types::PyTuple::new(py, names)?;
+    let names = objects::tuple(py, names)?;
     let pointers: Vec<*mut ffi::PyObject> = values.iter().map(|v| v.as_ptr()).collect();
     // SAFETY: `values` and `names` live until the end.
     let target =
@@ -227,12 +228,16 @@ fn _parse_to<'py>(
         Some(f) => unsafe { crate::raw::owned(py, layout::memory_format_new_ref(f))? },
         None => none(),
     };
-    Ok((device, dtype, target.non_blocking, format).into_pyobject(py)?.into_any())
+    let non_blocking = objects::boolean(py, target.non_blocking);
+    Ok(objects::tuple(py, [device, dtype, non_blocking, format])?.into_any())
 }
 
 /// Adds the functions.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.getattr("_nn")?.cast::<PyModule>()?.add_function(wrap_pyfunction!(_parse_to, module)?)
+    module
+        .getattr(intern!(module.py(), "_nn")?)?
+        .cast::<PyModule>()?
+        .add_function(wrap_pyfunction!(_parse_to, module)?)
 }
 
 /// `x.float()` and the others: an optional memory format.
@@ -289,7 +294,7 @@ method!(
         };
         if device.type_ != DeviceType::CUDA {
             return Err(
-                PyValueError::new_err(format!("Invalid device, must be cuda device, got {device}")).into()
+                PyValueError::error(format!("Invalid device, must be cuda device, got {device}")).into()
             );
         }
         let non_blocking = flag("cuda", "non_blocking", Some(2), non_blocking.as_deref(), false)?;
@@ -329,7 +334,7 @@ fn parse_type_string(text: &str) -> Option<(ScalarType, Device)> {
 
 method!(tensor_type, "type", ["dtype", "non_blocking"], 2, |py, t, _object, [type_, non_blocking]| {
     let Some(type_) = type_.filter(|t| !t.is_none()) else {
-        return Ok(PyString::new(py, &type_string(t)).into_ptr());
+        return Ok(objects::string(py, &type_string(t))?.into_ptr());
     };
     let non_blocking = flag("type", "non_blocking", Some(2), non_blocking.as_deref(), false)?;
     let (dtype, device) = if let Some(dtype) = dtype::extract(&type_) {
@@ -339,14 +344,12 @@ method!(tensor_type, "type", ["dtype", "non_blocking"], 2, |py, t, _object, [typ
             Ok(class) => format!("torch.{}", class.name()?),
             Err(_) => match type_.cast::<PyString>() {
                 Ok(text) => crate::raw::text_of(&text)?.to_owned(),
-                Err(_) => {
-                    return Err(PyTypeError::new_err("dtype must be a type, str, or dtype object").into())
-                }
+                Err(_) => return Err(PyTypeError::error("dtype must be a type, str, or dtype object").into()),
             },
         };
         match parse_type_string(&text) {
             Some((dtype, device)) => (dtype, Some(device)),
-            None => return Err(PyValueError::new_err(format!("invalid type: '{text}'")).into()),
+            None => return Err(PyValueError::error(format!("invalid type: '{text}'")).into()),
         }
     };
     object::wrap(to(py, t, Target { dtype: Some(dtype), device, non_blocking, ..Target::default() })?)

@@ -11,6 +11,7 @@ use super::attributes::{bool_ref, device_index, int_ref};
 use super::{construct, conversions, number, object, of_self, overridden_method};
 use crate::convert::{layout, scalar, size};
 use crate::raw::arguments::{flag, wrong_type};
+use crate::raw::objects::{self, NewError};
 use crate::raw::{borrow, guard, method_fast, method_kw, method_noargs, token, Res};
 
 /// Defines a method without arguments. The body sees the interpreter and the tensor.
@@ -146,7 +147,7 @@ method!(get_stride, "stride", ["dim"], 1, |py, t, _object, [dim]| match dim {
     Some(dim) if !dim.is_none() => int_ref(t.stride(dim_argument("stride", &dim)?)?),
     _ => {
         let strides = t.strides()?;
-        Ok(crate::convert::ivalue::tuple_of(py, strides.len(), |i| int_ref(strides[i]))?.into_ptr())
+        Ok(objects::tuple_of(py, strides.len(), |i| int_ref(strides[i]))?.into_ptr())
     }
 });
 
@@ -183,7 +184,7 @@ method!(numpy, "numpy", ["force"], 0, |py, t, _object, [force]| {
 
 method!(is_set_to, "is_set_to", ["tensor"], 1, |_py, t, _object, [other]| {
     let Some(other) = other.as_deref().and_then(super::get) else {
-        return Err(PyTypeError::new_err("is_set_to(): argument 'tensor' (position 1) must be Tensor").into());
+        return Err(PyTypeError::error("is_set_to(): argument 'tensor' (position 1) must be Tensor").into());
     };
     let same = t.is_alias_of(other)
         && t.storage_offset()? == other.storage_offset()?
@@ -199,10 +200,9 @@ method!(
     1,
     |py, t, _object, [data, dtype, device, requires_grad, _layout, pin_memory]| {
         let Some(data) = data else {
-            return Err(PyTypeError::new_err(
-                "new_tensor() missing 1 required positional arguments: \"data\"",
-            )
-            .into());
+            return Err(
+                PyTypeError::error("new_tensor() missing 1 required positional arguments: \"data\"").into()
+            );
         };
         let dtype = conversions::dtype_argument("new_tensor", dtype.as_deref())?.unwrap_or(t.dtype());
         let device = match device.filter(|d| !d.is_none()) {

@@ -11,6 +11,7 @@ use super::{of_self, overridden_method};
 use crate::convert::scalar;
 use crate::ops::torch_function::{self, handle_special_method, is_offered};
 use crate::ops::SlotOp;
+use crate::raw::objects::NewError;
 use crate::raw::{borrow, guard, guard_int, guard_len, owned, token, Raised, Res, TypeBuilder};
 
 /// A new reference to `NotImplemented`.
@@ -280,7 +281,7 @@ unsafe extern "C" fn invert(a: *mut ffi::PyObject) -> *mut ffi::PyObject {
         }
         if !tensor.dtype().is_integral(true) {
             let text = "~ (operator.invert) is only implemented on integer and Boolean-type tensors";
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         BITWISE_NOT.call_method_or_raise(&object, &[])
     })
@@ -347,9 +348,7 @@ unsafe extern "C" fn hash(object: *mut ffi::PyObject) -> ffi::Py_hash_t {
 /// The one value of a tensor, for conversions to Python numbers.
 fn only_value(tensor: &Tensor) -> Res<Scalar> {
     if tensor.numel()? != 1 {
-        return Err(
-            PyValueError::new_err("only one element tensors can be converted to Python scalars").into()
-        );
+        return Err(PyValueError::error("only one element tensors can be converted to Python scalars").into());
     }
     super::item(tensor)
 }
@@ -359,7 +358,7 @@ fn only_value(tensor: &Tensor) -> Res<Scalar> {
 fn wrong_result(method: &str, expected: &str, result: &Bound<'_, PyAny>) -> Raised {
     match result.get_type().name() {
         Ok(found) => {
-            PyTypeError::new_err(format!("{method} should return {expected}, returned {found}")).into()
+            PyTypeError::error(format!("{method} should return {expected}, returned {found}")).into()
         }
         Err(error) => error.into(),
     }
@@ -382,12 +381,12 @@ unsafe extern "C" fn truth(object: *mut ffi::PyObject) -> std::ffi::c_int {
             1 => {}
             0 => {
                 return Err(
-                    PyRuntimeError::new_err("Boolean value of Tensor with no values is ambiguous").into()
+                    PyRuntimeError::error("Boolean value of Tensor with no values is ambiguous").into()
                 )
             }
             _ => {
                 let text = "Boolean value of Tensor with more than one value is ambiguous";
-                return Err(PyRuntimeError::new_err(text).into());
+                return Err(PyRuntimeError::error(text).into());
             }
         }
         let value = super::item(tensor)?;
@@ -447,7 +446,7 @@ unsafe extern "C" fn to_index(object: *mut ffi::PyObject) -> *mut ffi::PyObject 
         };
         if tensor.numel()? != 1 || !tensor.dtype().is_integral(true) {
             let text = "only integer tensors of a single element can be converted to an index";
-            return Err(PyTypeError::new_err(text).into());
+            return Err(PyTypeError::error(text).into());
         }
         let value = super::item(tensor)?;
         if tensor.dtype() == ScalarType::Bool {
@@ -470,7 +469,7 @@ pub(super) unsafe extern "C" fn to_complex(
             }
             (token(), of_self(object))
         };
-        Ok(scalar::complex_to_python(py, only_value(tensor)?.to_complex()?).into_ptr())
+        Ok(scalar::complex_to_python(py, only_value(tensor)?.to_complex()?)?.into_ptr())
     })
 }
 
@@ -482,14 +481,14 @@ unsafe extern "C" fn length(object: *mut ffi::PyObject) -> ffi::Py_ssize_t {
                 let result = owned(token(), result)?;
                 return match result.extract::<isize>() {
                     Ok(len) if len >= 0 => Ok(len),
-                    Ok(_) => Err(PyValueError::new_err("__len__() should return >= 0").into()),
+                    Ok(_) => Err(PyValueError::error("__len__() should return >= 0").into()),
                     Err(_) => Err(wrong_result("__len__", "an integer", &result)),
                 };
             }
             of_self(object)
         };
         if tensor.dim() == 0 {
-            return Err(PyTypeError::new_err("len() of a 0-d tensor").into());
+            return Err(PyTypeError::error("len() of a 0-d tensor").into());
         }
         Ok(tensor.size(0)? as isize)
     })
@@ -502,7 +501,7 @@ unsafe extern "C" fn iter(object: *mut ffi::PyObject) -> *mut ffi::PyObject {
         // SAFETY: CPython calls it with an instance of the type.
         let (py, tensor, object) = unsafe { (token(), of_self(object), borrow(token(), object)) };
         if tensor.dim() == 0 {
-            return Err(PyTypeError::new_err("iteration over a 0-d tensor").into());
+            return Err(PyTypeError::error("iteration over a 0-d tensor").into());
         }
         let rows = UNBIND.call_method_or_raise(&object, &[])?;
         // SAFETY: a new reference to a tuple.

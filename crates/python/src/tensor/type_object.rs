@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 
 use super::object::{PyTensor, TENSOR};
 use super::{attributes, autograd_attributes, construct, conversions, interpreter, methods, number, object};
+use crate::raw::objects::intern;
 use crate::raw::{Res, TypeBuilder};
 
 /// Makes the type and tells the core about the interpreter.
@@ -25,7 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> Res<()> {
         .methods(methods::table());
     TENSOR.set(number::slots(builder).build(py, None)?);
     let type_ = TENSOR.bound(py);
-    type_.setattr("__array_priority__", 1000)?;
+    type_.setattr(intern!(py, "__array_priority__")?, 1000)?;
     module.add("Tensor", &type_)?;
     module.add("TensorBase", &type_)?;
     Ok(())

@@ -1,6 +1,8 @@
 //! The order in which to make the objects of a pickle, so that a consumer needs no recursion.
 
 use super::value::{NodeId, Pickle, Value};
+use crate::error::Result;
+use crate::memory::reserve;
 
 /// One thing to do for a consumer that turns nodes into objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +23,7 @@ enum Task {
 impl Pickle {
     /// The steps that make everything the root needs, the root included. Contents come before what uses them, except
     /// around a cycle, where an object is used before it is filled, as in Python.
-    pub fn steps(&self) -> Vec<Step> {
+    pub fn steps(&self) -> Result<Vec<Step>> {
         #[derive(Clone, Copy, PartialEq)]
         enum State {
             New,
@@ -29,13 +31,18 @@ impl Pickle {
             Created,
         }
 
-        let mut state = vec![State::New; self.nodes().len()];
+        let mut state = Vec::new();
+        reserve(&mut state, self.nodes().len())?;
+        state.resize(self.nodes().len(), State::New);
         let mut steps = Vec::new();
         // Containers whose content was not all made when they were left: they are part of a cycle through an immutable
         // value, and are filled once that exists.
         let mut deferred = Vec::new();
         let mut work = vec![Task::Visit(self.root())];
         while let Some(task) = work.pop() {
+            reserve(&mut steps, 1)?;
+            reserve(&mut deferred, 1)?;
+            reserve(&mut work, 1)?;
             match task {
                 Task::Visit(id) => {
                     if state[id.index()] != State::New {
@@ -45,13 +52,13 @@ impl Pickle {
                     if !created_empty(node) {
                         state[id.index()] = State::Open;
                         work.push(Task::Create(id));
-                        push_children(node, true, &mut work);
+                        push_children(node, true, &mut work)?;
                         continue;
                     }
                     state[id.index()] = State::Created;
                     steps.push(Step::Create(id));
                     work.push(Task::Fill(id));
-                    push_children(node, false, &mut work);
+                    push_children(node, false, &mut work)?;
                 }
                 Task::Create(id) => {
                     state[id.index()] = State::Created;
@@ -59,7 +66,7 @@ impl Pickle {
                     let node = self.get(id);
                     if has_content(node) && matches!(node, Value::Object(_)) {
                         work.push(Task::Fill(id));
-                        push_children(node, false, &mut work);
+                        push_children(node, false, &mut work)?;
                     }
                 }
                 Task::Fill(id) => {
@@ -81,8 +88,9 @@ impl Pickle {
                 }
             }
         }
+        reserve(&mut steps, deferred.len())?;
         steps.extend(deferred);
-        steps
+        Ok(steps)
     }
 }
 
@@ -102,8 +110,11 @@ fn has_content(node: &Value) -> bool {
 }
 
 /// Visits, first child first, what a node needs to be created, or what is put into it afterwards.
-fn push_children(node: &Value, to_create: bool, work: &mut Vec<Task>) {
+fn push_children(node: &Value, to_create: bool, work: &mut Vec<Task>) -> Result<()> {
     let start = work.len();
+    let mut children = 0;
+    node.for_each(|_| children += 1);
+    reserve(work, children)?;
     match (node, to_create) {
         (Value::Object(object), true) => {
             let needed = [Some(object.callable), Some(object.args), object.kwargs];
@@ -119,6 +130,7 @@ fn push_children(node: &Value, to_create: bool, work: &mut Vec<Task>) {
         _ => node.for_each(|id| work.push(Task::Visit(id))),
     }
     work[start..].reverse();
+    Ok(())
 }
 
 #[cfg(test)]
@@ -128,7 +140,7 @@ mod tests {
 
     fn steps(pickle: &[u8]) -> (Pickle, Vec<Step>) {
         let pickle = Unpickler::new().load(pickle).unwrap();
-        let steps = pickle.steps();
+        let steps = pickle.steps().unwrap();
         (pickle, steps)
     }
 
@@ -143,7 +155,7 @@ mod tests {
             let node = pickle.get(id);
             let mut needed = Vec::new();
             if filling || !created_empty(node) {
-                push_children(node, !filling, &mut needed);
+                push_children(node, !filling, &mut needed).unwrap();
             }
             for task in needed {
                 if let Task::Visit(child) = task {

@@ -7,6 +7,7 @@ use super::number;
 use super::opcode::Opcode;
 use super::value::{Construct, NodeId, Object, Pickle, Value};
 use crate::error::{error, Result};
+use crate::memory::{check_copies, reserve, reserve_entry};
 
 /// Items between a mark and the opcode that consumes them.
 const BATCH: usize = 1000;
@@ -43,6 +44,9 @@ impl Pickler {
     }
 }
 
+/// A task writes fewer bytes than this, but for texts, big numbers and names.
+const TASK: usize = 64;
+
 /// What remains to be written; a stack of these stands in for recursion.
 #[derive(Clone, Copy)]
 enum Task {
@@ -75,6 +79,12 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn run(&mut self, task: Task) -> Result<()> {
+        // What a task writes and enters, but for texts and items.
+        reserve(&mut self.out, TASK)?;
+        reserve(&mut self.work, 8)?;
+        reserve_entry(&mut self.memo)?;
+        reserve_entry(&mut self.globals)?;
+        reserve_entry(&mut self.open)?;
         match task {
             Task::Save(id) => self.save(id),
             Task::Op(opcode) => {
@@ -90,6 +100,7 @@ impl<'a> Writer<'a> {
             }
             Task::ConstructObject(id) => self.construct_object(id),
             Task::Items(id, start) => {
+                reserve(&mut self.work, 2 * BATCH)?;
                 self.items(id, start);
                 Ok(())
             }
@@ -347,6 +358,7 @@ impl<'a> Writer<'a> {
             self.op(Opcode::Long4);
             self.out.extend_from_slice(&nbytes.to_le_bytes());
         }
+        reserve(&mut self.out, bytes.len() + TASK)?;
         self.out.extend_from_slice(bytes);
         Ok(())
     }
@@ -360,6 +372,7 @@ impl<'a> Writer<'a> {
         let nbytes = u32::try_from(utf8.len())
             .map_err(|_| error!(Pickling, "a str of {} bytes is too long for protocol 2", utf8.len()))?;
         self.op(Opcode::BinUnicode);
+        reserve(&mut self.out, utf8.len() + TASK)?;
         self.out.extend_from_slice(&nbytes.to_le_bytes());
         self.out.extend_from_slice(utf8);
         Ok(())
@@ -372,6 +385,7 @@ impl<'a> Writer<'a> {
             self.op(Opcode::EmptyTuple);
         } else {
             self.global("_codecs", "encode")?;
+            check_copies(bytes.len())?;
             let text: String = bytes.iter().map(|&b| char::from(b)).collect();
             self.str(text.as_bytes())?;
             self.put()?;
@@ -401,6 +415,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.op(Opcode::Global);
+        reserve(&mut self.out, old_module.len() + old_name.len() + TASK)?;
         for part in [old_module, old_name] {
             self.out.extend_from_slice(part.as_bytes());
             self.out.push(b'\n');

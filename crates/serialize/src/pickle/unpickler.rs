@@ -10,6 +10,7 @@ use super::text;
 use super::value::{Construct, NodeId, Object, Pickle, Value};
 use crate::error::{error, Result, SerializeError};
 use crate::limits::{self, Limits};
+use crate::memory::{check_copies, reserve, reserve_entry};
 
 /// Protocols above this are unknown.
 const HIGHEST_PROTOCOL: u8 = 5;
@@ -98,6 +99,11 @@ struct Machine<'a> {
 impl<'a> Machine<'a> {
     /// Executes one opcode; the root after `STOP`.
     fn step(&mut self) -> Result<Option<NodeId>> {
+        // An opcode adds one of each at most, but for items, which come from the stack.
+        reserve(&mut self.nodes, 1)?;
+        reserve(&mut self.stack, 1)?;
+        reserve(&mut self.marks, 1)?;
+        reserve_entry(&mut self.memo)?;
         let byte = self.byte()?;
         let opcode = Opcode::from_byte(byte).ok_or_else(|| {
             error!(Unpickling, "byte {byte:#04x} is no pickle opcode; the pickle is damaged")
@@ -276,26 +282,37 @@ impl<'a> Machine<'a> {
             }
             Opcode::Append => {
                 let item = self.pop()?;
-                self.list_target()?.push(item);
+                let list = self.list_target()?;
+                reserve(list, 1)?;
+                list.push(item);
             }
             Opcode::Appends => {
                 let items = self.pop_items()?;
-                self.list_target()?.extend(items);
+                let list = self.list_target()?;
+                reserve(list, items.len())?;
+                list.extend(items);
             }
             Opcode::SetItem => {
                 let value = self.pop()?;
                 let key = self.pop()?;
-                self.dict_target()?.push((key, value));
+                let dict = self.dict_target()?;
+                reserve(dict, 1)?;
+                dict.push((key, value));
             }
             Opcode::SetItems => {
                 let items = pairs(self.pop_items()?)?;
-                self.dict_target()?.extend(items);
+                let dict = self.dict_target()?;
+                reserve(dict, items.len())?;
+                dict.extend(items);
             }
             Opcode::AddItems => {
                 let items = self.pop_items()?;
                 let top = self.top()?;
                 match &mut self.nodes[top.index()] {
-                    Value::Set(set) => set.extend(items),
+                    Value::Set(set) => {
+                        reserve(set, items.len())?;
+                        set.extend(items);
+                    }
                     other => {
                         return Err(error!(Unpickling, "expected a set to add to, got {}", other.type_name()))
                     }
@@ -615,6 +632,7 @@ impl<'a> Machine<'a> {
     /// The values above the last mark, which is dropped.
     fn pop_items(&mut self) -> Result<Vec<NodeId>> {
         let start = self.pop_mark()?;
+        check_copies((self.stack.len() - start) * size_of::<NodeId>())?;
         Ok(self.stack.split_off(start))
     }
 
@@ -630,7 +648,9 @@ impl<'a> Machine<'a> {
 
     fn string(&mut self, nbytes: usize) -> Result<&'a [u8]> {
         limits::check("bytes in a string", nbytes, self.limits.max_string)?;
-        self.take(nbytes)
+        let bytes = self.take(nbytes)?;
+        check_copies(nbytes)?;
+        Ok(bytes)
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
@@ -661,6 +681,7 @@ impl<'a> Machine<'a> {
             .position(|&b| b == b'\n')
             .ok_or_else(|| error!(Truncated, "the pickle ends in the middle of a line"))?;
         limits::check("bytes in a line", end, self.limits.max_string)?;
+        check_copies(end)?;
         self.position += end + 1;
         let line = &rest[..end];
         Ok(line.strip_suffix(b"\r").unwrap_or(line))

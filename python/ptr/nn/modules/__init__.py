@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ptr.nn.modules.normalization import *  # noqa: F403
     from ptr.nn.modules.padding import *  # noqa: F403
     from ptr.nn.modules.pooling import *  # noqa: F403
+    from ptr.nn.modules.rnn import *  # noqa: F403
     from ptr.nn.modules.sparse import *  # noqa: F403
     from ptr.nn.modules.transformer import *  # noqa: F403
 
@@ -59,6 +60,7 @@ _FILES = {
         "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d "
         "MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d"
     ),
+    "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
     "sparse": "Embedding",
     "transformer": (
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"

@@ -1,8 +1,7 @@
 //! Composites of the `index` family: here indexing by tensors and masks, beside it [by places](placed).
 
-mod placed;
-
 mod embedding;
+mod placed;
 
 pub use embedding::*;
 
@@ -12,6 +11,7 @@ pub use placed::*;
 
 use crate::at;
 use crate::sym::sym_ints;
+use crate::terms::at_least_1d;
 
 /// `aten::index_put`
 pub fn index_put(
@@ -107,7 +107,7 @@ pub fn masked_select(self_: &Tensor, mask: &Tensor) -> Result<Tensor> {
 /// `aten::nonzero_numpy`
 pub fn nonzero_numpy(self_: &Tensor) -> Result<Vec<Tensor>> {
     // One position per true element even without dimensions, as NumPy gives.
-    let self_ = if self_.dim() == 0 { at::unsqueeze(self_, 0)? } else { self_.clone() };
+    let self_ = at_least_1d(self_)?;
     at::unbind_int(&at::nonzero(&self_)?, 1)
 }
 

@@ -5,6 +5,7 @@ use c10::{
     SymInt, Tensor,
 };
 
+use crate::terms::at_least_1d;
 use crate::{at, sym};
 
 fn flat(tensor: &Tensor) -> Result<Tensor> {
@@ -23,11 +24,6 @@ pub fn take(self_: &Tensor, index: &Tensor) -> Result<Tensor> {
         "take(): tried to take from an empty tensor"
     );
     at::index_tensor(&flat(self_)?, &[Some(index.clone())])
-}
-
-/// `aten::put`
-pub fn put(self_: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
-    put_(&at::clone(self_, Some(MemoryFormat::Preserve))?, index, source, accumulate)
 }
 
 /// `aten::put_`
@@ -106,63 +102,44 @@ pub fn take_along_dim(self_: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
 /// The indices of `index_put` that select along one dimension, and the tensor with at least one.
 fn along(self_: &Tensor, dim: i64, index: &Tensor) -> Result<(Tensor, Vec<Option<Tensor>>)> {
     let dim = wrap_dim(dim, self_.dim(), true)? as usize;
-    let lifted = if self_.dim() == 0 { at::unsqueeze(self_, 0)? } else { self_.clone() };
+    let lifted = at_least_1d(self_)?;
     let mut indices = vec![None; dim];
-    indices.push(Some(if index.dim() == 0 { at::unsqueeze(index, 0)? } else { index.clone() }));
+    indices.push(Some(at_least_1d(index)?));
     Ok((lifted, indices))
 }
 
-/// `aten::index_fill.int_Scalar`
-pub fn index_fill_int_scalar(self_: &Tensor, dim: i64, index: &Tensor, value: &Scalar) -> Result<Tensor> {
-    index_fill__int_scalar(&at::clone(self_, Some(MemoryFormat::Preserve))?, dim, index, value)
+fn check_fill(self_: &Tensor, index: &Tensor, complex_value: bool) -> Result<()> {
+    check_index!(index.dtype() == ScalarType::Long, "index_fill_(): Expected dtype int64 for index.");
+    check_index!(index.dim() <= 1, "Index has to be a vector/scalar");
+    check!(
+        self_.is_complex() || !complex_value,
+        "index_fill_(): Converting complex Scalar to non-complex type is not supported"
+    );
+    Ok(())
+}
+
+fn fill(self_: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
+    let (lifted, indices) = along(self_, dim, index)?;
+    at::_index_put_impl_(&lifted, &indices, value, false, false)?;
+    Ok(self_.clone())
 }
 
 /// `aten::index_fill_.int_Scalar`
 pub fn index_fill__int_scalar(self_: &Tensor, dim: i64, index: &Tensor, value: &Scalar) -> Result<Tensor> {
-    check_index!(index.dtype() == ScalarType::Long, "index_fill_(): Expected dtype int64 for index.");
-    check_index!(index.dim() <= 1, "Index has to be a vector/scalar");
-    check!(
-        self_.is_complex() || !value.is_complex(),
-        "index_fill_(): Converting complex Scalar to non-complex type is not supported"
-    );
-    let (lifted, indices) = along(self_, dim, index)?;
+    check_fill(self_, index, value.is_complex())?;
     let value = at::scalar_tensor(value, Some(self_.dtype()), None, Some(self_.device()), None)?;
-    at::_index_put_impl_(&lifted, &indices, &value, false, false)?;
-    Ok(self_.clone())
+    fill(self_, dim, index, &value)
 }
 
-fn check_fill_value(value: &Tensor) -> Result<()> {
+/// `aten::index_fill_.int_Tensor`
+pub fn index_fill__int_tensor(self_: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
     check!(
         value.dim() == 0,
         "Only supports 0-dimensional value tensor, but got tensor with {} dimension(s).",
         value.dim()
     );
-    Ok(())
-}
-
-/// `aten::index_fill.int_Tensor`
-pub fn index_fill_int_tensor(self_: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
-    index_fill__int_tensor(&at::clone(self_, Some(MemoryFormat::Preserve))?, dim, index, value)
-}
-
-/// `aten::index_fill_.int_Tensor`
-pub fn index_fill__int_tensor(self_: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
-    check_fill_value(value)?;
-    check_index!(index.dtype() == ScalarType::Long, "index_fill_(): Expected dtype int64 for index.");
-    check_index!(index.dim() <= 1, "Index has to be a vector/scalar");
-    check!(
-        self_.is_complex() || !value.is_complex(),
-        "index_fill_(): Converting complex Scalar to non-complex type is not supported"
-    );
-    let (lifted, indices) = along(self_, dim, index)?;
-    let value = at::to_dtype(value, self_.dtype(), false, false, None)?;
-    at::_index_put_impl_(&lifted, &indices, &value, false, false)?;
-    Ok(self_.clone())
-}
-
-/// `aten::index_copy`
-pub fn index_copy(self_: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-    index_copy_(&at::clone(self_, Some(MemoryFormat::Preserve))?, dim, index, source)
+    check_fill(self_, index, value.is_complex())?;
+    fill(self_, dim, index, &at::to_dtype(value, self_.dtype(), false, false, None)?)
 }
 
 /// `aten::index_copy_`
@@ -220,7 +197,7 @@ pub fn index_copy_(self_: &Tensor, dim: i64, index: &Tensor, source: &Tensor) ->
         );
     }
     let (lifted, indices) = along(self_, wrapped, index)?;
-    let source = if source.dim() == 0 { at::unsqueeze(source, 0)? } else { source.clone() };
+    let source = at_least_1d(source)?;
     at::_index_put_impl_(&lifted, &indices, &source, false, false)?;
     Ok(self_.clone())
 }
@@ -256,7 +233,7 @@ pub fn masked_scatter_(self_: &Tensor, mask: &Tensor, source: &Tensor) -> Result
         "masked_scatter_: expected self and source to have same number of elements: number of elements of source < \
          number of ones in mask"
     );
-    let lifted = if self_.dim() == 0 { at::unsqueeze(self_, 0)? } else { self_.clone() };
+    let lifted = at_least_1d(self_)?;
     let positions = if self_.dim() == 0 {
         vec![Some(at::new_zeros(&positions, &[count.clone()], None, None, None, None)?)]
     } else {
@@ -278,11 +255,6 @@ pub fn masked_scatter_backward(grad_output: &Tensor, mask: &Tensor, sizes: &[Sym
         at::cat(&[used.clone(), at::new_zeros(&used, &[missing], None, None, None, None)?], 0)?
     };
     at::view(&padded, sizes)
-}
-
-/// `aten::argwhere`
-pub fn argwhere(self_: &Tensor) -> Result<Tensor> {
-    at::nonzero(self_)
 }
 
 /// `aten::nonzero_static`: as many rows as `size` says, filled up or cut off.
@@ -330,8 +302,7 @@ pub fn index_reduce(
         self_.dtype().short_name(),
         source.dtype().short_name()
     );
-    let lift = |t: &Tensor| if t.dim() == 0 { at::unsqueeze(t, 0) } else { Ok(t.clone()) };
-    let (target, source, index) = (lift(self_)?, lift(source)?, lift(index)?);
+    let (target, source, index) = (at_least_1d(self_)?, at_least_1d(source)?, at_least_1d(index)?);
     check!(
         target.dim() == source.dim(),
         "index_reduce_(): source tensor shape must match self tensor shape, excluding the specified dimension. Got \

@@ -1,8 +1,7 @@
 //! `einsum`: its language, and the contraction of pairs of operands as batched matrix products.
 
-use c10::{bail, check, Result, SizeInt, SymDimVector, SymInt, Tensor};
+use c10::{bail, check, sym_multiply_integers, Result, SizeInt, SymDimVector, SymInt, Tensor};
 
-use super::products::product;
 use crate::at;
 
 /// A dimension of an operand: a letter, or the n-th of the dimensions that an ellipsis stands for.
@@ -329,7 +328,8 @@ fn contract(a: Operand, b: Operand, kept: impl Fn(Label) -> bool) -> Result<Oper
         // Labels of size one that broadcast against the other operand are not in the order.
         let extra: Vec<Label> = operand.labels.iter().copied().filter(|l| !order.contains(l)).collect();
         let all: Vec<Label> = order.into_iter().chain(extra).collect();
-        let shape = groups.iter().map(|(_, sizes)| product(sizes)).collect::<Result<Vec<_>>>()?;
+        let shape =
+            groups.iter().map(|(_, sizes)| sym_multiply_integers(sizes)).collect::<Result<Vec<_>>>()?;
         at::reshape(&operand.arranged(&all)?, &shape)
     };
     let left = matrices(&a, [(&batch, &batch_sizes), (&rows, &row_sizes), (&inner, &inner_sizes)])?;

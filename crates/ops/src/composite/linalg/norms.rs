@@ -66,7 +66,7 @@ pub fn linalg_vector_norm(
     let magnitude = at::abs(&input)?;
     let result_dtype = magnitude.dtype();
     // Sums of powers leave the range of the halves long before the norm does.
-    let magnitude = if matches!(result_dtype, ScalarType::Half | ScalarType::BFloat16) {
+    let magnitude = if result_dtype.is_reduced_floating_point() {
         at::to_dtype(&magnitude, ScalarType::Float, false, false, None)?
     } else {
         magnitude
@@ -179,6 +179,21 @@ pub fn linalg_matrix_norm_str_ord(
     at::linalg_vector_norm(self_, &Scalar::Int(2), Some(&dims), keepdim, dtype)
 }
 
+fn check_norm_dims(self_: &Tensor, dim: Option<&[i64]>, has_order: bool) -> Result<()> {
+    match dim {
+        Some(dims) => check!(
+            dims.len() == 1 || dims.len() == 2,
+            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dims:?}"
+        ),
+        None => check!(
+            !has_order || self_.dim() == 1 || self_.dim() == 2,
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D",
+            self_.dim()
+        ),
+    }
+    Ok(())
+}
+
 /// `aten::linalg_norm`
 pub fn linalg_norm(
     self_: &Tensor,
@@ -187,18 +202,7 @@ pub fn linalg_norm(
     keepdim: bool,
     dtype: Option<ScalarType>,
 ) -> Result<Tensor> {
-    if let Some(dims) = dim {
-        check!(
-            dims.len() == 1 || dims.len() == 2,
-            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dims:?}"
-        );
-    } else if ord.is_some() {
-        check!(
-            self_.dim() == 1 || self_.dim() == 2,
-            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D",
-            self_.dim()
-        );
-    }
+    check_norm_dims(self_, dim, ord.is_some())?;
     let Some(ord) = ord else {
         return at::linalg_vector_norm(self_, &Scalar::Int(2), dim, keepdim, dtype);
     };
@@ -217,23 +221,8 @@ pub fn linalg_norm_ord_str(
     keepdim: bool,
     dtype: Option<ScalarType>,
 ) -> Result<Tensor> {
-    match dim {
-        Some(dims) => {
-            check!(
-                dims.len() == 1 || dims.len() == 2,
-                "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dims:?}"
-            );
-            at::linalg_matrix_norm_str_ord(self_, ord, dims, keepdim, dtype)
-        }
-        None => {
-            check!(
-                self_.dim() == 1 || self_.dim() == 2,
-                "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D",
-                self_.dim()
-            );
-            at::linalg_matrix_norm_str_ord(self_, ord, &[0, 1], keepdim, dtype)
-        }
-    }
+    check_norm_dims(self_, dim, true)?;
+    at::linalg_matrix_norm_str_ord(self_, ord, dim.unwrap_or(&[0, 1]), keepdim, dtype)
 }
 
 /// `aten::dist`
@@ -257,7 +246,7 @@ pub fn renorm(self_: &Tensor, p: &Scalar, dim: i64, maxnorm: &Scalar) -> Result<
     );
     let dim = wrap_dim(dim, ndim, false)?;
     let others: Vec<i64> = (0..ndim).filter(|&d| d != dim).collect();
-    let half = matches!(self_.dtype(), ScalarType::Half | ScalarType::BFloat16);
+    let half = self_.dtype().is_reduced_floating_point();
     let norm = at::linalg_vector_norm(self_, p, Some(&others), true, half.then_some(ScalarType::Float))?;
     let limit = Scalar::Float(limit);
     let shrunk = at::div_tensor(

@@ -1,17 +1,11 @@
 //! Products of vectors and matrices that a matrix product serves.
 
-use c10::{
-    check, sym_multiply_integers, wrap_dim, Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor,
-};
+use c10::{check, wrap_dim, Result, Scalar, ScalarType, SizeInt, SymDimVector, SymInt, Tensor};
 
+use crate::terms::at_least_1d;
 use crate::{at, sym};
 
 const ONE: Scalar = Scalar::Int(1);
-
-/// `aten::ger`
-pub fn ger(self_: &Tensor, vec2: &Tensor) -> Result<Tensor> {
-    at::outer(self_, vec2)
-}
 
 /// `aten::vdot`
 pub fn vdot(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -285,11 +279,6 @@ pub fn addbmm_(
     crate::structured::write_out("addbmm_", self_, &result)
 }
 
-/// `aten::linalg_matmul`
-pub fn linalg_matmul(self_: &Tensor, other: &Tensor) -> Result<Tensor> {
-    at::matmul(self_, other)
-}
-
 /// `aten::linalg_vecdot`
 pub fn linalg_vecdot(x: &Tensor, y: &Tensor, dim: i64) -> Result<Tensor> {
     check!(
@@ -458,7 +447,7 @@ pub fn linalg_vander(x: &Tensor, n: Option<&SymInt>) -> Result<Tensor> {
     };
     check!(!n.guard_lt(&SymInt::ONE)? && !n.is_one()?, "N must be greater than 1.");
     let dtype = if x.dtype().is_integral(true) { ScalarType::Long } else { x.dtype() };
-    let x = if x.dim() == 0 { at::unsqueeze(x, 0)? } else { x.clone() };
+    let x = at_least_1d(x)?;
     powers(&at::to_dtype(&x, dtype, false, false, None)?, &n)
 }
 
@@ -570,9 +559,4 @@ pub fn corrcoef(self_: &Tensor) -> Result<Tensor> {
         return at::view_as_complex(&clipped(&at::view_as_real(&scaled)?)?);
     }
     clipped(&scaled)
-}
-
-/// The product of sizes.
-pub(super) fn product(sizes: &[SymInt]) -> Result<SymInt> {
-    sym_multiply_integers(sizes)
 }

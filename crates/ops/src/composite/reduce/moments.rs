@@ -7,7 +7,7 @@ use crate::{at, structured, sym};
 const ONE: Scalar = Scalar::Int(1);
 
 /// The number of elements that are reduced to one.
-pub(super) fn reduced_count(self_: &Tensor, dim: Option<&[i64]>) -> Result<SymInt> {
+pub fn reduced_count(self_: &Tensor, dim: Option<&[i64]>) -> Result<SymInt> {
     let mask = iter::make_dim_mask(dim, self_.dim(), false)?;
     let sizes = self_.sym_sizes();
     let reduced = sizes.into_iter().enumerate().filter(|(dim, _)| iter::is_reduced(mask, *dim));
@@ -32,7 +32,7 @@ fn moments(
         None => 1.0,
     };
     let count = reduced_count(self_, dim)?;
-    let half = matches!(dtype, ScalarType::Half | ScalarType::BFloat16);
+    let half = dtype.is_reduced_floating_point();
     let input =
         if half { at::to_dtype(self_, ScalarType::Float, false, false, None)? } else { self_.clone() };
     let sum = |t: &Tensor| at::sum_dim_intlist(t, dim, true, None);

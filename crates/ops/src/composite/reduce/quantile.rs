@@ -2,6 +2,7 @@
 
 use c10::{check, wrap_dim, Result, Scalar, ScalarType, SymInt, Tensor};
 
+use crate::terms::at_least_1d;
 use crate::{at, structured, sym};
 
 /// How a quantile between two elements is made.
@@ -63,7 +64,7 @@ fn compute(
     };
     let sorted = at::sort(&slices, -1, false)?.0;
     let last = sym::scalar(&sorted.sym_size(-1)?.sym_sub(&SymInt::ONE)?);
-    let q_row = if q.dim() == 0 { at::unsqueeze(q, 0)? } else { q.clone() };
+    let q_row = at_least_1d(q)?;
     let is_nan = at::isnan(&sorted)?;
     let ranks = if ignore_nan {
         let counts = at::sum_dim_intlist(&at::logical_not(&is_nan)?, Some(&[-1]), true, None)?;

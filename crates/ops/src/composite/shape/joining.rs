@@ -4,6 +4,7 @@ use c10::{check, MemoryFormat, Result, Scalar, ScalarType, SizeInt, SymDimVector
 
 use crate::at;
 use crate::sym::sym_ints;
+use crate::terms::at_least_1d;
 
 /// `aten::atleast_1d` and its like: the fewest dimensions a part of a stack may have.
 fn at_least(tensor: &Tensor, ndim: usize) -> Result<Tensor> {
@@ -32,11 +33,6 @@ pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
 /// `aten::vstack`
 pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
     at::cat(&parts("vstack", tensors, 2)?, 0)
-}
-
-/// `aten::row_stack`
-pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
-    at::vstack(tensors)
 }
 
 /// `aten::dstack`
@@ -139,7 +135,7 @@ pub fn repeat_interleave_self_int(
         }
     };
     check!(repeats.expect_nonnegative()?, "Repeats must be non-negative");
-    let lifted = if input.dim() == 0 { at::unsqueeze(input, 0)? } else { input.clone() };
+    let lifted = at_least_1d(input)?;
     let dim = c10::wrap_dim(dim, lifted.dim(), false)?;
     let mut sizes: SymDimVector = lifted.sym_sizes();
     let size = sizes[dim as usize].sym_mul(repeats)?;
@@ -162,7 +158,7 @@ pub fn repeat_interleave_self_tensor(
     output_size: Option<&SymInt>,
 ) -> Result<Tensor> {
     let input = if dim.is_none() { at::flatten_using_ints(self_, 0, -1)? } else { self_.clone() };
-    let input = if input.dim() == 0 { at::unsqueeze(&input, 0)? } else { input };
+    let input = at_least_1d(&input)?;
     let dim = dim.unwrap_or(0);
     check!(repeats.dim() <= 1, "repeats must be 0-dim or 1-dim tensor, but got {} dimensions", repeats.dim());
     let size = input.sym_size(dim)?;

@@ -2,6 +2,7 @@
 
 use c10::{check, wrap_dim, Result, Scalar, ScalarType, SizeInt, SymInt, Tensor};
 
+use crate::terms::part;
 use crate::{at, sym};
 
 const ONE: Scalar = Scalar::Int(1);
@@ -15,16 +16,7 @@ struct Runs {
 
 impl Runs {
     fn new(rows: Tensor) -> Result<Runs> {
-        let part = |start: i64, end: Option<i64>| {
-            at::slice_tensor(
-                &rows,
-                0,
-                Some(&SymInt::from(start)),
-                end.map(SymInt::from).as_ref(),
-                &SymInt::ONE,
-            )
-        };
-        let differs = at::ne_tensor(&part(1, None)?, &part(0, Some(-1))?)?;
+        let differs = at::ne_tensor(&part(&rows, 0, 1, 0)?, &part(&rows, 0, 0, 1)?)?;
         let differs = if rows.dim() > 1 {
             at::any_dim(&at::flatten_using_ints(&differs, 1, -1)?, 1, false)?
         } else {

@@ -828,7 +828,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_exact("take", out, &composite::index::take(self_, index)?)
     })?;
     registrar.implement("put", &handles::PUT, EXPLICIT, |_, (self_, index, source, accumulate)| {
-        composite::index::put(self_, index, source, accumulate)
+        composite::index::put_(&structured::copy_of(self_)?, index, source, accumulate)
     })?;
     registrar.implement("put_", &handles::PUT_, EXPLICIT, |_, (self_, index, source, accumulate)| {
         composite::index::put_(self_, index, source, accumulate)
@@ -855,7 +855,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_fill.int_Scalar",
         &handles::INDEX_FILL_INT_SCALAR,
         EXPLICIT,
-        |_, (self_, dim, index, value)| composite::index::index_fill_int_scalar(self_, dim, index, value),
+        |_, (self_, dim, index, value)| {
+            composite::index::index_fill__int_scalar(&structured::copy_of(self_)?, dim, index, value)
+        },
     )?;
     registrar.implement(
         "index_fill_.int_Scalar",
@@ -867,7 +869,9 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "index_fill.int_Tensor",
         &handles::INDEX_FILL_INT_TENSOR,
         EXPLICIT,
-        |_, (self_, dim, index, value)| composite::index::index_fill_int_tensor(self_, dim, index, value),
+        |_, (self_, dim, index, value)| {
+            composite::index::index_fill__int_tensor(&structured::copy_of(self_)?, dim, index, value)
+        },
     )?;
     registrar.implement(
         "index_fill_.int_Tensor",
@@ -876,7 +880,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (self_, dim, index, value)| composite::index::index_fill__int_tensor(self_, dim, index, value),
     )?;
     registrar.implement("index_copy", &handles::INDEX_COPY, EXPLICIT, |_, (self_, dim, index, source)| {
-        composite::index::index_copy(self_, dim, index, source)
+        composite::index::index_copy_(&structured::copy_of(self_)?, dim, index, source)
     })?;
     registrar.implement(
         "index_copy_",
@@ -898,7 +902,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
             structured::write_out(
                 "index_copy",
                 out,
-                &composite::index::index_copy(self_, dim, index, source)?,
+                &composite::index::index_copy_(&structured::copy_of(self_)?, dim, index, source)?,
             )
         },
     )?;
@@ -921,7 +925,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (grad_output, mask, sizes)| composite::index::masked_scatter_backward(grad_output, mask, sizes),
     )?;
     registrar.implement_transparent("argwhere", &handles::ARGWHERE, IMPLICIT, |_, (self_,)| {
-        composite::index::argwhere(self_)
+        crate::at::nonzero(self_)
     })?;
     registrar.implement(
         "nonzero_static",

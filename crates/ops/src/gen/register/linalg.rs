@@ -442,10 +442,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (input1, input2, weight, bias)| composite::linalg::bilinear(input1, input2, weight, bias),
     )?;
     registrar.implement_transparent("ger", &handles::GER, IMPLICIT, |_, (self_, vec2)| {
-        composite::linalg::ger(self_, vec2)
+        crate::at::outer(self_, vec2)
     })?;
     registrar.implement("ger.out", &handles::GER_OUT, EXPLICIT, |_, (self_, vec2, out)| {
-        structured::write_out("ger", out, &composite::linalg::ger(self_, vec2)?)
+        crate::at::outer_out(self_, vec2, out)
     })?;
     registrar.implement("vdot", &handles::VDOT, EXPLICIT, |_, (self_, other)| {
         composite::linalg::vdot(self_, other)
@@ -562,15 +562,13 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         "linalg_matmul",
         &handles::LINALG_MATMUL,
         IMPLICIT,
-        |_, (self_, other)| composite::linalg::linalg_matmul(self_, other),
+        |_, (self_, other)| crate::at::matmul(self_, other),
     )?;
     registrar.implement(
         "linalg_matmul.out",
         &handles::LINALG_MATMUL_OUT,
         EXPLICIT,
-        |_, (self_, other, out)| {
-            structured::write_out("linalg_matmul", out, &composite::linalg::linalg_matmul(self_, other)?)
-        },
+        |_, (self_, other, out)| crate::at::matmul_out(self_, other, out),
     )?;
     registrar.implement_transparent(
         "linalg_vecdot",

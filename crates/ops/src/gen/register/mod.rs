@@ -17,6 +17,7 @@ mod pointwise;
 mod pool;
 mod random;
 mod reduce;
+mod rnn;
 mod scan;
 mod shape;
 mod sort;
@@ -36,6 +37,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     registrar.define(pool::SCHEMAS)?;
     registrar.define(random::SCHEMAS)?;
     registrar.define(reduce::SCHEMAS)?;
+    registrar.define(rnn::SCHEMAS)?;
     registrar.define(scan::SCHEMAS)?;
     registrar.define(shape::SCHEMAS)?;
     registrar.define(sort::SCHEMAS)?;
@@ -52,6 +54,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     pool::register(registrar)?;
     random::register(registrar)?;
     reduce::register(registrar)?;
+    rnn::register(registrar)?;
     scan::register(registrar)?;
     shape::register(registrar)?;
     sort::register(registrar)?;
@@ -74,6 +77,7 @@ pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     pool::missing_kernels(key, &mut missing);
     random::missing_kernels(key, &mut missing);
     reduce::missing_kernels(key, &mut missing);
+    rnn::missing_kernels(key, &mut missing);
     scan::missing_kernels(key, &mut missing);
     shape::missing_kernels(key, &mut missing);
     sort::missing_kernels(key, &mut missing);

@@ -20,6 +20,9 @@ pub(super) static SCHEMAS: &[(&str, &[&str])] = &[
 ("aten::uniform_(Tensor(a!) self, float from=0, float to=1, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::exponential_(Tensor(a!) self, float lambd=1, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::cauchy_(Tensor(a!) self, float median=0, float sigma=1, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::log_normal_(Tensor(a!) self, float mean=1, float std=2, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
+("aten::geometric_(Tensor(a!) self, float p, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::bernoulli_.Tensor(Tensor(a!) self, Tensor p, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)", &["inplace", "nondeterministic_seeded", "pt2_compliant_tag"]),
 ("aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", &["nondeterministic_seeded", "pt2_compliant_tag"]),
@@ -82,6 +85,12 @@ static NORMAL_KERNEL: DispatchStub<fn(&TensorIterator, f64, f64, Option<&Generat
     DispatchStub::new("normal_kernel");
 static EXPONENTIAL_KERNEL: DispatchStub<fn(&TensorIterator, f64, Option<&Generator>) -> Result<()>> =
     DispatchStub::new("exponential_kernel");
+static CAUCHY_KERNEL: DispatchStub<fn(&TensorIterator, f64, f64, Option<&Generator>) -> Result<()>> =
+    DispatchStub::new("cauchy_kernel");
+static LOG_NORMAL_KERNEL: DispatchStub<fn(&TensorIterator, f64, f64, Option<&Generator>) -> Result<()>> =
+    DispatchStub::new("log_normal_kernel");
+static GEOMETRIC_KERNEL: DispatchStub<fn(&TensorIterator, f64, Option<&Generator>) -> Result<()>> =
+    DispatchStub::new("geometric_kernel");
 static BERNOULLI_TENSOR_KERNEL: DispatchStub<fn(&TensorIterator, Option<&Generator>) -> Result<()>> =
     DispatchStub::new("bernoulli_tensor_kernel");
 static BERNOULLI_SCALAR_KERNEL: DispatchStub<fn(&TensorIterator, f64, Option<&Generator>) -> Result<()>> =
@@ -135,6 +144,52 @@ fn exponential__run(
     if let Some(key) = structured::kernel_key(keyset) {
         EXPONENTIAL_KERNEL.get(key)?(&plan, lambd, generator)
             .map_err(structured::in_operator("exponential_"))?;
+    }
+    outs.finish()
+}
+
+fn cauchy__run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    median: f64,
+    sigma: f64,
+    generator: Option<&Generator>,
+) -> Result<()> {
+    let plan = meta::random::cauchy_meta(outs, self_, median, sigma, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        CAUCHY_KERNEL.get(key)?(&plan, median, sigma, generator)
+            .map_err(structured::in_operator("cauchy_"))?;
+    }
+    outs.finish()
+}
+
+fn log_normal__run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    mean: f64,
+    std: f64,
+    generator: Option<&Generator>,
+) -> Result<()> {
+    let plan = meta::random::log_normal_meta(outs, self_, mean, std, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        LOG_NORMAL_KERNEL.get(key)?(&plan, mean, std, generator)
+            .map_err(structured::in_operator("log_normal_"))?;
+    }
+    outs.finish()
+}
+
+fn geometric__run(
+    keyset: DispatchKeySet,
+    outs: &mut StructuredOutputs,
+    self_: &Tensor,
+    p: f64,
+    generator: Option<&Generator>,
+) -> Result<()> {
+    let plan = meta::random::geometric_meta(outs, self_, p, generator)?;
+    if let Some(key) = structured::kernel_key(keyset) {
+        GEOMETRIC_KERNEL.get(key)?(&plan, p, generator).map_err(structured::in_operator("geometric_"))?;
     }
     outs.finish()
 }
@@ -215,7 +270,10 @@ fn randperm_generator_out_run(
 pub(super) fn missing_kernels(key: DispatchKey, missing: &mut Vec<Error>) {
     missing.extend(Serves::dense("bernoulli_scalar_kernel").missing(key, &BERNOULLI_SCALAR_KERNEL));
     missing.extend(Serves::dense("bernoulli_tensor_kernel").missing(key, &BERNOULLI_TENSOR_KERNEL));
+    missing.extend(Serves::dense("cauchy_kernel").missing(key, &CAUCHY_KERNEL));
     missing.extend(Serves::dense("exponential_kernel").missing(key, &EXPONENTIAL_KERNEL));
+    missing.extend(Serves::dense("geometric_kernel").missing(key, &GEOMETRIC_KERNEL));
+    missing.extend(Serves::dense("log_normal_kernel").missing(key, &LOG_NORMAL_KERNEL));
     missing.extend(Serves::dense("normal_kernel").missing(key, &NORMAL_KERNEL));
     missing.extend(Serves::dense("random_from_kernel").missing(key, &RANDOM_FROM_KERNEL));
     missing.extend(Serves::dense("random_kernel").missing(key, &RANDOM_KERNEL));
@@ -252,6 +310,36 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |keyset, (self_, lambd, generator)| {
             let mut outs = StructuredOutputs::inplace(self_);
             exponential__run(keyset, &mut outs, self_, lambd, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "cauchy_",
+        &handles::CAUCHY_,
+        Serves::dense_of_mixed_devices("cauchy_kernel"),
+        |keyset, (self_, median, sigma, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            cauchy__run(keyset, &mut outs, self_, median, sigma, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "log_normal_",
+        &handles::LOG_NORMAL_,
+        Serves::dense_of_mixed_devices("log_normal_kernel"),
+        |keyset, (self_, mean, std, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            log_normal__run(keyset, &mut outs, self_, mean, std, generator)?;
+            Ok(self_.clone())
+        },
+    )?;
+    registrar.structured(
+        "geometric_",
+        &handles::GEOMETRIC_,
+        Serves::dense_of_mixed_devices("geometric_kernel"),
+        |keyset, (self_, p, generator)| {
+            let mut outs = StructuredOutputs::inplace(self_);
+            geometric__run(keyset, &mut outs, self_, p, generator)?;
             Ok(self_.clone())
         },
     )?;

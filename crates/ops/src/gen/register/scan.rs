@@ -64,7 +64,7 @@ fn cumsum_run(
     dim: i64,
     dtype: Option<ScalarType>,
 ) -> Result<()> {
-    with_sizes!([outs, self_] meta::scan::cumsum_meta(outs, self_, dim, dtype))?;
+    with_sizes!([outs, self_] meta::scan::cumulative_meta(outs, self_, dim, dtype))?;
     if let Some(key) = operands::kernel_key(keyset, outs, "cumsum", &[("self", &self_)])? {
         CUMSUM_KERNEL.get(key)?(self_, dim, &outs.outputs()?).map_err(structured::in_operator("cumsum"))?;
     }
@@ -78,7 +78,7 @@ fn cumprod_run(
     dim: i64,
     dtype: Option<ScalarType>,
 ) -> Result<()> {
-    with_sizes!([outs, self_] meta::scan::cumprod_meta(outs, self_, dim, dtype))?;
+    with_sizes!([outs, self_] meta::scan::cumulative_meta(outs, self_, dim, dtype))?;
     if let Some(key) = operands::kernel_key(keyset, outs, "cumprod", &[("self", &self_)])? {
         CUMPROD_KERNEL.get(key)?(self_, dim, &outs.outputs()?).map_err(structured::in_operator("cumprod"))?;
     }
@@ -86,7 +86,7 @@ fn cumprod_run(
 }
 
 fn cummax_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
-    with_sizes!([outs, self_] meta::scan::cummax_meta(outs, self_, dim))?;
+    with_sizes!([outs, self_] meta::scan::cumulative_extreme_meta(outs, self_, dim))?;
     if let Some(key) = operands::kernel_key(keyset, outs, "cummax", &[("self", &self_)])? {
         CUMMAX_KERNEL.get(key)?(self_, dim, &outs.outputs()?).map_err(structured::in_operator("cummax"))?;
     }
@@ -94,7 +94,7 @@ fn cummax_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tens
 }
 
 fn cummin_run(keyset: DispatchKeySet, outs: &mut StructuredOutputs, self_: &Tensor, dim: i64) -> Result<()> {
-    with_sizes!([outs, self_] meta::scan::cummin_meta(outs, self_, dim))?;
+    with_sizes!([outs, self_] meta::scan::cumulative_extreme_meta(outs, self_, dim))?;
     if let Some(key) = operands::kernel_key(keyset, outs, "cummin", &[("self", &self_)])? {
         CUMMIN_KERNEL.get(key)?(self_, dim, &outs.outputs()?).map_err(structured::in_operator("cummin"))?;
     }
@@ -319,7 +319,7 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         |_, (y, dx, dim)| composite::scan::trapezoid_dx(y, dx, dim),
     )?;
     registrar.implement_transparent("trapz.x", &handles::TRAPZ_X, IMPLICIT, |_, (y, x, dim)| {
-        composite::scan::trapz_x(y, x, dim)
+        crate::at::trapezoid_x(y, x, dim)
     })?;
     registrar.implement_transparent("trapz.dx", &handles::TRAPZ_DX, IMPLICIT, |_, (y, dx, dim)| {
         composite::scan::trapz_dx(y, dx, dim)

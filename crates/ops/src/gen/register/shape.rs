@@ -648,10 +648,10 @@ pub(super) fn register(registrar: &mut Registrar) -> Result<()> {
         structured::write_out("dstack", out, &composite::shape::dstack(tensors)?)
     })?;
     registrar.implement_transparent("row_stack", &handles::ROW_STACK, IMPLICIT, |_, (tensors,)| {
-        composite::shape::row_stack(tensors)
+        crate::at::vstack(tensors)
     })?;
     registrar.implement("row_stack.out", &handles::ROW_STACK_OUT, EXPLICIT, |_, (tensors, out)| {
-        structured::write_out("row_stack", out, &composite::shape::row_stack(tensors)?)
+        crate::at::vstack_out(tensors, out)
     })?;
     registrar.implement_transparent("column_stack", &handles::COLUMN_STACK, IMPLICIT, |_, (tensors,)| {
         composite::shape::column_stack(tensors)
