@@ -103,6 +103,7 @@ _LAZY: dict[str, str | None] = {
     "overrides": None,
     "profiler": None,
     "return_types": None,
+    "safetensors": None,
     "save": "ptr.serialization",
     "serialization": None,
     "sparse": None,

@@ -411,8 +411,35 @@ def storage(self: Any) -> Any:
 
 @_method
 def is_shared(self: Any) -> bool:
-    """Return whether the memory is shared with other processes."""
-    return False
+    """Return whether other processes can see the memory, see :meth:`share_memory_`."""
+    if self.device.type == "cuda":
+        return True
+    from ptr import _shared_memory
+
+    return not self.is_meta and _shared_memory.is_shared(self.untyped_storage())
+
+
+@_method
+def share_memory_(self: Any) -> Any:
+    """Move the memory, in place, to where other processes can see it; all tensors over it follow.
+
+    Its size can not be changed from then on. Tensors sent to other processes (:mod:`ptr.multiprocessing`) are moved by
+    that; those that a forked child inherits have to be before.
+
+    Returns:
+        this tensor.
+
+    Example::
+
+        >>> x = torch.zeros(3).share_memory_()
+        >>> x.is_shared()
+        True
+    """
+    if not self.is_meta and self.device.type != "cuda":
+        from ptr import _shared_memory
+
+        _shared_memory.share(self.untyped_storage())
+    return self
 
 
 @_method

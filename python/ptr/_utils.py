@@ -189,3 +189,54 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
 def _no_hooks() -> OrderedDict[int, Any]:
     """The empty hook table that pickles of parameters carry (hooks themselves are never pickled)."""
     return OrderedDict()
+
+
+class ExceptionWrapper:
+    """An exception of another process or thread: its class, and all else as text.
+
+    Made while the exception is being handled.
+
+    Args:
+        exc_info: class, value and traceback. Default: of the exception being handled.
+        where: where it happened, for the message.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        import traceback
+
+        if exc_info is None:
+            exc_info = sys.exc_info()
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def with_type(self, exc_type: type[BaseException]) -> ExceptionWrapper:
+        """Return this with another class; the message goes on naming the first one."""
+        other = ExceptionWrapper.__new__(ExceptionWrapper)
+        other.exc_type, other.where = exc_type, self.where
+        other.exc_msg = self.exc_msg
+        return other
+
+    def reraise(self) -> None:
+        """Raise an exception of the same class, whose message holds the traceback; a ``RuntimeError`` where the class
+        takes more than a message."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            raise KeyError(_Verbatim(message))
+        try:
+            if getattr(self.exc_type, "message", None):
+                error = self.exc_type(message=message)
+            else:
+                error = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise error
+
+
+class _Verbatim(str):
+    """A text that prints as it is where Python shows its ``repr``, as in the message of a ``KeyError``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return self

@@ -113,6 +113,29 @@ class TypedStorage:
             else TypedStorage(wrap_storage=self._tensor().cpu().untyped_storage(), dtype=self.dtype)
         )
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: Any = None) -> TypedStorage:
+        """Make a storage over the elements of a file; see ``UntypedStorage.from_file``.
+
+        Args:
+            filename: the path of the file.
+            shared: let writes reach the file.
+            size: the number of elements.
+            dtype: what they are. Default: the default dtype.
+        """
+        dtype = _C.get_default_dtype() if dtype is None else dtype
+        storage = UntypedStorage.from_file(filename, shared, size * dtype.itemsize)
+        return cls(wrap_storage=storage, dtype=dtype, _internal=True)
+
+    def is_shared(self) -> bool:
+        """Return whether other processes can see the memory."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Move the memory, in place, to where other processes can see it."""
+        self._untyped_storage.share_memory_()
+        return self
+
     def pickle_storage_type(self) -> str:
         """Return the name that checkpoint files give storages of this dtype."""
         tensor_type = _C._VariableFunctions.empty(0, dtype=self.dtype).type().rsplit(".", 1)[-1]
@@ -178,10 +201,61 @@ def _deepcopy_untyped(self: Any, memo: dict[Any, Any]) -> Any:
     return _deepcopy_storage(self, memo)
 
 
+def _is_shared(self: Any) -> bool:
+    """Return whether other processes can see the bytes."""
+    from ptr import _shared_memory
+
+    return self.is_cuda or _shared_memory.is_shared(self)
+
+
+def _share_memory(self: Any) -> Any:
+    """Move the bytes, in place, to where other processes can see them; the size is fixed from then on."""
+    if not self.is_cuda:
+        from ptr import _shared_memory
+
+        _shared_memory.share(self)
+    return self
+
+
+def _new_shared(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+    """Make a storage of ``size`` bytes that other processes can see."""
+    from ptr import _shared_memory
+
+    if _C.device(device).type != "cpu":
+        raise RuntimeError(f"UntypedStorage._new_shared(): expected the CPU as device, got {device}")
+    return _shared_memory.new_shared_storage(size)
+
+
+def _from_file(cls: Any, filename: Any, shared: bool = False, nbytes: int = 0) -> Any:
+    """Make a storage over the bytes of a file, which is mapped.
+
+    Args:
+        filename: the path of the file.
+        shared: let writes reach the file, which is made or made longer if needed; otherwise they stay here.
+        nbytes: how many bytes there are.
+
+    Raises:
+        RuntimeError: the file cannot be opened, or is shorter and not ``shared``.
+    """
+    from ptr import _shared_memory
+
+    return _shared_memory.from_file(filename, shared, nbytes)
+
+
+def _filename(self: Any) -> Any:
+    """The path of the file that is written to by writing here, or ``None``."""
+    return self.__dict__.get("_filename")
+
+
 # Checkpoint files name the class by this module.
 UntypedStorage.__module__ = __name__
 UntypedStorage.__reduce__ = _reduce_untyped
 UntypedStorage.__deepcopy__ = _deepcopy_untyped
+UntypedStorage.is_shared = _is_shared
+UntypedStorage.share_memory_ = _share_memory
+UntypedStorage._new_shared = classmethod(_new_shared)
+UntypedStorage.from_file = classmethod(_from_file)
+UntypedStorage.filename = property(_filename)
 UntypedStorage.dtype = _C.uint8
 
 

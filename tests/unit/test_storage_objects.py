@@ -5,6 +5,7 @@ import threading
 import weakref
 
 import ptr
+import pytest
 
 
 def test_a_storage_has_one_object():
@@ -78,3 +79,22 @@ def test_objects_made_and_dropped_by_several_threads():
     for thread in threads:
         thread.join()
     assert all(x.untyped_storage().nbytes() == 8 for x in tensors)
+
+
+def test_storages_over_files(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(bytes(range(8)))
+    private = ptr.UntypedStorage.from_file(path, False, 8)
+    private[0] = 9
+    assert private.tolist()[:2] == [9, 1] and path.read_bytes()[0] == 0
+    assert private.filename is None and not private.is_shared()
+    shared = ptr.UntypedStorage.from_file(str(path), True, 10)
+    shared[9] = 7
+    assert path.read_bytes() == bytes([*range(8), 0, 7])
+    assert shared.filename == str(path) and shared.is_shared()
+    assert ptr.TypedStorage.from_file(path, False, 2, dtype=ptr.int16).tolist() == [256, 770]
+    assert ptr.UntypedStorage.from_file(path).nbytes() == 0
+    with pytest.raises(RuntimeError, match="size <10> is smaller than the required mapping size <11>"):
+        ptr.UntypedStorage.from_file(path, False, 11)
+    with pytest.raises(RuntimeError, match="unable to open file .* in read-only mode: No such file"):
+        ptr.UntypedStorage.from_file(tmp_path / "none", False, 1)

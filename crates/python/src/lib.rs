@@ -20,6 +20,7 @@ mod random;
 mod raw;
 mod serialization;
 mod settings;
+mod shared_memory;
 mod storage;
 mod tensor;
 mod type_info;
@@ -50,6 +51,7 @@ fn fill(module: &Bound<'_, PyModule>) -> Res<()> {
     convert::size::register(module)?;
     convert::device::register(module)?;
     convert::numeric_limits::register(module)?;
+    shared_memory::register(module)?;
     storage::register(module)?;
     ops::torch_function::register(module)?;
     ops::overridable::register(module)?;

@@ -37,7 +37,7 @@ pub(super) fn unpickling_error(text: String) -> PyErr {
 
 /// The exception for an error of the system or of a Python file object, which comes back as it is. With a number Python
 /// chooses the class: `FileNotFoundError` and the like.
-pub(super) fn io_error(text: &str, io: &std::io::Error) -> PyErr {
+pub(crate) fn io_error(text: &str, io: &std::io::Error) -> PyErr {
     Python::attach(|py| {
         if let Some(raised) = io.get_ref().and_then(|inner| inner.downcast_ref::<PyErr>()) {
             return raised.clone_ref(py);

@@ -144,13 +144,13 @@ impl ArchiveReader {
 }
 
 /// A storage over a private map: writes copy pages and never reach the file.
-fn over_map(bytes: Bytes) -> Storage {
+pub(super) fn over_map(bytes: Bytes) -> Storage {
     let (data, nbytes) = (bytes.as_ptr().cast_mut(), bytes.len());
     let data = DataPtr::from_owner(data, bytes, Device::new(DeviceType::CPU, -1));
     Storage::from_data_ptr(data, nbytes, None, false)
 }
 
-fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
+pub(super) fn copy_of(bytes: &Bytes) -> c10::Result<Storage> {
     // Not resizable: a tensor of the file that reaches over the end of its storage is an error, not a larger storage.
     let storage = Storage::new(bytes.len(), c10::get_allocator(DeviceType::CPU)?, false)?;
     if !bytes.is_empty() {

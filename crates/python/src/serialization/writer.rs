@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use c10::DeviceType;
+use c10::{DeviceType, StoragePin};
 use parking_lot::Mutex;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -124,25 +124,9 @@ impl PyArchiveWriter {
 
     /// The bytes of a storage.
     fn write_storage(&self, py: Python<'_>, key: TextArgument<'_>, storage: &Bound<'_, PyAny>) -> Res<()> {
-        let Some(storage) = crate::storage::extract(storage) else {
-            let found = storage.get_type().name()?;
-            return Err(PyTypeError::error(format!("write_storage: expected a storage, got {found}")).into());
-        };
-        if storage.device().type_ != DeviceType::CPU {
-            let text =
-                format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
-            return Err(PyRuntimeError::error(text).into());
-        }
-        // `write` of a file object may resize the storage that is being written: see c10's Note [Pinned storages].
-        let _pin = storage.pin();
-        let nbytes = storage.nbytes();
-        let data: &[u8] = match nbytes {
-            0 => &[],
-            // SAFETY: a storage on the host has `nbytes` bytes, which the pin keeps. A concurrent writer could tear what
-            // is saved, as in PyTorch.
-            _ => unsafe { std::slice::from_raw_parts(storage.const_data(), nbytes) },
-        };
-        Ok(self.with(py, |sink| sink.write_storage(&key, data))?)
+        // `write` of a file object may resize the storage that is being written.
+        let bytes = StorageBytes::whole(storage)?;
+        Ok(self.with(py, |sink| sink.write_storage(&key, bytes.as_slice()))?)
     }
 
     /// Another record.
@@ -162,6 +146,52 @@ impl PyArchiveWriter {
     fn abandon(&self) {
         let sink = self.sink.lock().take();
         drop(sink);
+    }
+}
+
+/// Bytes of a storage, which stay where they are: see c10's Note [Pinned storages].
+struct StorageBytes {
+    pin: StoragePin,
+    start: usize,
+    nbytes: usize,
+}
+
+impl StorageBytes {
+    fn whole(object: &Bound<'_, PyAny>) -> Res<StorageBytes> {
+        let Some(storage) = crate::storage::extract(object) else {
+            let found = object.get_type().name()?;
+            return Err(PyTypeError::error(format!("write_storage: expected a storage, got {found}")).into());
+        };
+        if storage.device().type_ != DeviceType::CPU {
+            let text =
+                format!("write_storage: expected a storage on the CPU, got one on {}", storage.device());
+            return Err(PyRuntimeError::error(text).into());
+        }
+        let pin = storage.pin();
+        Ok(StorageBytes { start: 0, nbytes: pin.storage().nbytes(), pin })
+    }
+
+    fn new(object: &Bound<'_, PyAny>, start: usize, nbytes: usize) -> Res<StorageBytes> {
+        let whole = StorageBytes::whole(object)?;
+        if start.checked_add(nbytes).is_none_or(|end| end > whole.nbytes) {
+            let text = format!(
+                "write_storage: expected a range within {} bytes, got {nbytes} from {start} on",
+                whole.nbytes
+            );
+            return Err(PyRuntimeError::error(text).into());
+        }
+        Ok(StorageBytes { start, nbytes, ..whole })
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        if self.nbytes == 0 {
+            return &[];
+        }
+        // SAFETY: a storage on the host has these bytes, which the pin keeps. A concurrent writer could tear what is
+        // saved, as in PyTorch.
+        unsafe {
+            std::slice::from_raw_parts(self.pin.storage().const_data().wrapping_add(self.start), self.nbytes)
+        }
     }
 }
 
@@ -190,6 +220,24 @@ impl PyAtomicFile {
             }
             None => Err(PyRuntimeError::error(CLOSED)),
         }
+    }
+
+    /// Writes `nbytes` bytes of a storage on the host, from `start` on.
+    fn write_storage(
+        &self,
+        py: Python<'_>,
+        storage: &Bound<'_, PyAny>,
+        start: usize,
+        nbytes: usize,
+    ) -> Res<()> {
+        let bytes = StorageBytes::new(storage, start, nbytes)?;
+        // Taken out meanwhile: other threads run.
+        let Some(mut file) = self.file.lock().take() else {
+            return Err(PyRuntimeError::error(CLOSED).into());
+        };
+        let result = py.detach(|| file.write_all(bytes.as_slice()));
+        *self.file.lock() = Some(file);
+        Ok(result.map_err(|e| io_error(&e.to_string(), &e))?)
     }
 
     /// Does nothing: what is written counts when it is committed.

@@ -613,6 +613,13 @@ class Module(HookedCalls):
         """Cast all floating parameters and buffers to ``bfloat16``, in place; returns the module."""
         return self._apply(lambda t: t.bfloat16() if t.is_floating_point() else t)
 
+    def share_memory(self) -> Self:
+        """Move all parameters and buffers, in place, to where other processes can see them; returns the module.
+
+        See :meth:`ptr.Tensor.share_memory_`.
+        """
+        return self._apply(lambda t: t.share_memory_())
+
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
         """Give all parameters and buffers uninitialized memory on ``device``, in place; returns the module.
 

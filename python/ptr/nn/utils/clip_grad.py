@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Tensors = torch.Tensor | Iterable[torch.Tensor]
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
+__all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"]
 
 
 def _as_list(tensors: Any) -> list[Any]:
@@ -141,6 +141,22 @@ def clip_grad_norm_(
     total_norm = get_total_norm(grads, norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(params, max_norm, total_norm, foreach)
     return total_norm
+
+
+def clip_grad_norm(
+    parameters: Tensors,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> torch.Tensor:
+    """Deprecated name of :func:`clip_grad_norm_`."""
+    warnings.warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from ptr.utils.data._utils.collate import default_collate, default_convert
 from ptr.utils.data.dataloader import DataLoader, get_worker_info
+from ptr.utils.data.distributed import DistributedSampler
 from ptr.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -27,6 +28,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-import ptr as torch
 from ptr.utils.data._utils.collate import default_collate, default_convert
-from ptr.utils.data._utils.fetch import _IterableDatasetFetcher, _MapDatasetFetcher
+from ptr.utils.data._utils.fetch import _DatasetKind
+from ptr.utils.data._utils.iterators import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+from ptr.utils.data._utils.worker_info import get_worker_info
 from ptr.utils.data.dataset import Dataset, IterableDataset
 from ptr.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
 _T_co = TypeVar("_T_co", covariant=True)
-
-
-def get_worker_info() -> Any:
-    """Return what is known of the worker process that runs this code; ``None`` in the main process."""
-    return None
-
-
-class _DatasetKind:
-    Map = 0
-    Iterable = 1
 
 
 class _InfiniteConstantSampler(Sampler[None]):
@@ -41,7 +33,9 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 class DataLoader(Generic[_T_co]):
     """Iterates over a data set in batches.
 
-    Loading takes place in the calling process: worker processes (``num_workers > 0``) are not supported yet.
+    With ``num_workers > 0``, worker processes make batches ahead of time. Each has a copy of the data set; what an
+    exception in one says is raised here, with the traceback. Batches arrive in shared memory, which is not limited by
+    the size of ``/dev/shm``, and the order and the random numbers are PyTorch's for the same seed.
 
     Args:
         dataset: a :class:`Dataset`, anything with ``__getitem__`` and ``__len__``, or an :class:`IterableDataset`.
@@ -50,19 +44,23 @@ class DataLoader(Generic[_T_co]):
         sampler: the order of the data, instead of ``shuffle``.
         batch_sampler: gives lists of indices, one per batch; excludes ``batch_size``, ``shuffle``, ``sampler`` and
             ``drop_last``.
-        num_workers: 0.
+        num_workers: how many worker processes to use. Default: 0, for loading in the calling process.
         collate_fn: makes a batch of a list of samples. Default: :func:`default_collate`, without batches
             :func:`default_convert`.
         pin_memory: accepted; without an accelerator there is nothing to pin for, which a warning says.
         drop_last: leave out a last batch that is shorter. Default: ``False``.
-        timeout: for worker processes.
-        worker_init_fn, multiprocessing_context, prefetch_factor, persistent_workers, in_order: for worker processes.
-        generator: the source of randomness of ``shuffle``.
+        timeout: seconds to wait for a batch from workers; 0 for any time. Default: 0.
+        worker_init_fn: called in each worker, with its number, after seeding and before loading.
+        multiprocessing_context: a start method (``"fork"``, ``"spawn"``, …) or context of :mod:`ptr.multiprocessing`.
+        generator: the source of randomness of ``shuffle`` and of the workers' seeds.
+        prefetch_factor: batches that each worker makes ahead. Default: 2 with workers.
+        persistent_workers: keep the workers after a pass over the data. Default: ``False``.
         pin_memory_device: deprecated.
+        in_order: give batches of workers in order, not as they become ready. Default: ``True``.
 
     Raises:
         ValueError: options that exclude each other, or values out of range.
-        NotImplementedError: ``num_workers`` is positive.
+        RuntimeError: while iterating, if a worker is killed or takes longer than ``timeout``.
 
     Example::
 
@@ -106,26 +104,17 @@ class DataLoader(Generic[_T_co]):
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
-        if prefetch_factor is not None:
-            if num_workers == 0:
-                raise ValueError(
-                    "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
-                    "multiprocessing, otherwise set prefetch_factor to None."
-                )
-            if prefetch_factor < 0:
-                raise ValueError("prefetch_factor option should be non-negative")
+        if num_workers == 0 and prefetch_factor is not None:
+            raise ValueError(
+                "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
+                "multiprocessing, otherwise set prefetch_factor to None."
+            )
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = 2
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
-        if multiprocessing_context is not None and num_workers == 0:
-            raise ValueError(
-                "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
-                f"num_workers={num_workers}"
-            )
-        if num_workers > 0:
-            raise NotImplementedError(
-                f"DataLoader(): num_workers={num_workers} needs worker processes, which share tensors through shared "
-                "memory and are not available yet; use num_workers=0 to load in the calling process."
-            )
 
         is_stream = isinstance(dataset, IterableDataset)
         if is_stream:
@@ -176,7 +165,37 @@ class DataLoader(Generic[_T_co]):
         self.persistent_workers = persistent_workers
         self.in_order = in_order
         self._IterableDataset_len_called: int | None = None
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
         self.__initialized = True
+        self.check_worker_number_rationality()
+
+    @property
+    def multiprocessing_context(self) -> Any:
+        """How worker processes are started; ``None`` for Python's default."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            context = _checked_context(context)
+        self.__multiprocessing_context = context
+
+    def check_worker_number_rationality(self) -> None:
+        """Warn if there are more workers than processors that this process may use."""
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        if self.num_workers and cpus is not None and self.num_workers > cpus:
+            warnings.warn(
+                f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number "
+                f"of worker in current system is {cpus}, which is smaller than what this DataLoader is going to "
+                "create. Please be aware that excessive worker creation might get DataLoader running slow or even "
+                "freeze, lower the worker number to avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
+            )
 
     def __setattr__(self, attr: str, val: Any) -> None:
         # The samplers were made from these.
@@ -185,7 +204,16 @@ class DataLoader(Generic[_T_co]):
         super().__setattr__(attr, val)
 
     def __iter__(self) -> Iterator[Any]:
-        return _SingleProcessDataLoaderIter(self)
+        if self.num_workers == 0:
+            return _SingleProcessDataLoaderIter(self)
+        self.check_worker_number_rationality()
+        if not self.persistent_workers:
+            return _MultiProcessingDataLoaderIter(self)
+        if self._iterator is None or self._iterator._shutdown:
+            self._iterator = _MultiProcessingDataLoaderIter(self)
+        else:
+            self._iterator._reset(self)
+        return self._iterator
 
     @property
     def _auto_collation(self) -> bool:
@@ -206,46 +234,22 @@ class DataLoader(Generic[_T_co]):
         return length // self.batch_size if self.drop_last else -(-length // self.batch_size)
 
 
-class _SingleProcessDataLoaderIter:
-    """One pass over a loader's data."""
+def _checked_context(context: Any) -> Any:
+    """The context that a start method names, or that ``context`` is."""
+    import multiprocessing
+    from multiprocessing.context import BaseContext
 
-    def __init__(self, loader: DataLoader[Any]) -> None:
-        if loader.timeout != 0:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0: it is for worker processes")
-        if loader.pin_memory:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=3,
+    if isinstance(context, str):
+        methods = multiprocessing.get_all_start_methods()
+        if context not in methods:
+            raise ValueError(
+                f"multiprocessing_context option should specify a valid start method in {methods!r}, but got "
+                f"multiprocessing_context={context!r}"
             )
-        self._dataset = loader.dataset
-        self._claimed_len = loader._IterableDataset_len_called
-        self._is_stream = loader._dataset_kind == _DatasetKind.Iterable
-        self._sampler_iter = iter(loader._index_sampler)
-        # The seed that workers would get. Drawn in any case, so that the number of workers does not change what
-        # follows.
-        self._base_seed = torch.empty((), dtype=torch.int64).random_(generator=loader.generator).item()
-        self._num_yielded = 0
-        self._index_sampler = loader._index_sampler
-        fetcher = _IterableDatasetFetcher if self._is_stream else _MapDatasetFetcher
-        self._fetcher = fetcher(loader.dataset, loader._auto_collation, loader.collate_fn, loader.drop_last)
-
-    def __iter__(self) -> _SingleProcessDataLoaderIter:
-        return self
-
-    def __next__(self) -> Any:
-        data = self._fetcher.fetch(next(self._sampler_iter))
-        self._num_yielded += 1
-        if self._is_stream and self._claimed_len is not None and self._num_yielded > self._claimed_len:
-            warnings.warn(
-                f"Length of IterableDataset {self._dataset} was reported to be {self._claimed_len} (when accessing "
-                f"len(dataloader)), but {self._num_yielded} samples have been fetched.",
-                stacklevel=2,
-            )
-        return data
-
-    def __len__(self) -> int:
-        return len(self._index_sampler)
-
-    def __getstate__(self) -> Any:
-        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
+        return multiprocessing.get_context(context)
+    if not isinstance(context, BaseContext):
+        raise TypeError(
+            "multiprocessing_context option should be a valid context object or a string specifying the start method, "
+            f"but got multiprocessing_context={context}"
+        )
+    return context

@@ -165,6 +165,12 @@ class ConcatDataset(Dataset[_T_co]):
             raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """Deprecated spelling of ``cumulative_sizes``."""
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 

@@ -10,6 +10,7 @@ from ptr.utils.data import (
     ConcatDataset,
     DataLoader,
     Dataset,
+    DistributedSampler,
     IterableDataset,
     RandomSampler,
     SequentialSampler,
@@ -105,7 +106,6 @@ def test_streams():
     ("kwargs", "error", "match"),
     [
         ({"num_workers": -1}, ValueError, "num_workers option should be non-negative"),
-        ({"num_workers": 2}, NotImplementedError, "worker processes"),
         ({"timeout": -1}, ValueError, "timeout option should be non-negative"),
         ({"prefetch_factor": 2}, ValueError, "prefetch_factor option could only be specified"),
         ({"persistent_workers": True}, ValueError, "persistent_workers option needs num_workers > 0"),
@@ -212,3 +212,26 @@ def test_numpy_samples():
     assert default_convert([np.arange(2), "a"])[0].tolist() == [0, 1]
     with pytest.raises(TypeError, match="default_collate"):
         default_collate([np.array(["a"])])
+
+
+def test_distributed_sampler_is_pytorchs():
+    data = range(7)
+    parts = [list(DistributedSampler(data, num_replicas=3, rank=rank, shuffle=False)) for rank in range(3)]
+    assert parts == [[0, 3, 6], [1, 4, 0], [2, 5, 1]]
+    parts = [DistributedSampler(data, num_replicas=3, rank=rank, shuffle=False, drop_last=True) for rank in range(3)]
+    assert [list(part) for part in parts] == [[0, 3], [1, 4], [2, 5]] and len(parts[0]) == 2
+    shuffled = DistributedSampler(data, num_replicas=2, rank=1, seed=3)
+    assert list(shuffled) == [3, 6, 2, 5] and len(shuffled) == 4
+    shuffled.set_epoch(2)
+    assert list(shuffled) == [0, 2, 5, 1]
+    # Fewer items than processes.
+    assert [list(DistributedSampler([5], 3, rank, shuffle=False)) for rank in range(3)] == [[0], [0], [0]]
+    with pytest.raises(ValueError, match=r"Invalid rank 2, rank should be in the interval \[0, 1\]"):
+        DistributedSampler(data, num_replicas=2, rank=2)
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        DistributedSampler(data)
+
+
+def test_older_names():
+    with pytest.warns(FutureWarning, match="renamed to `cumulative_sizes`"):
+        assert ConcatDataset([numbers(2), numbers(3)]).cummulative_sizes == [2, 5]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import ptr as torch
+from ptr import _shared_memory
+from ptr.utils.data._utils.worker_info import get_worker_info
 
 __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_convert"]
 
@@ -118,7 +121,25 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
             "Batches of sparse tensors are not currently supported by the default collate_fn; please provide a custom "
             "collate_fn to handle them appropriately."
         )
-    return torch.stack(batch, 0)
+    out = None
+    first = batch[0]
+    if get_worker_info() is not None and first.device.type == "cpu":
+        dtype = first.dtype
+        if all(tensor.dtype is dtype and not tensor.requires_grad for tensor in batch):
+            out = shared_output((len(batch), *first.size()), dtype)
+    return torch.stack(batch, 0, out=out)
+
+
+def shared_output(size: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor | None:
+    """Return an uninitialized tensor for a batch in memory shared with the loader, so that it need not be copied there;
+    ``None`` where there is no loader in another process, or the batch is so small that copies are faster."""
+    if get_worker_info() is None:
+        return None
+    nbytes = math.prod(size) * dtype.itemsize
+    if nbytes < _shared_memory.MAP_FROM:
+        return None
+    storage = _shared_memory.new_shared_storage(nbytes)
+    return torch.empty((0,), dtype=dtype).set_(storage, 0, size)
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:

@@ -6,8 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import ptr as torch
-from ptr.utils.data._utils.collate import default_collate
+from ptr.utils.data._utils.collate import default_collate, shared_output
 from ptr.utils.data.dataset import TensorDataset
+
+
+class _DatasetKind:
+    """The kinds of data sets, and their fetchers."""
+
+    Map = 0
+    Iterable = 1
+
+    @staticmethod
+    def create_fetcher(
+        kind: int, dataset: Any, auto_collation: bool, collate_fn: Callable[[Any], Any], drop_last: bool
+    ) -> _BaseDatasetFetcher:
+        """Return a new fetcher for a data set of a kind."""
+        fetcher = _MapDatasetFetcher if kind == _DatasetKind.Map else _IterableDatasetFetcher
+        return fetcher(dataset, auto_collation, collate_fn, drop_last)
 
 
 class _BaseDatasetFetcher:
@@ -82,4 +97,12 @@ def _index_tensors(tensors: tuple[torch.Tensor, ...], indices: Any) -> list[Any]
     if not all(type(i) is int and -size <= i < size for i in indices):
         return None
     index = torch.tensor(indices)
-    return [tensor[index] for tensor in tensors]
+    return [_rows(tensor, index) for tensor in tensors]
+
+
+def _rows(tensor: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    out = shared_output((index.numel(), *tensor.size()[1:]), tensor.dtype)
+    if out is None:
+        return tensor[index]
+    index = torch.where(index < 0, index + tensor.size(0), index)
+    return torch.index_select(tensor, 0, index, out=out)
