@@ -9,8 +9,8 @@ use iter::parallel::parallel_for_result;
 
 use super::forward::{log_sums_of, mask_of, scale_or_default, split};
 use super::operands::{
-    dense, lanes_for, query_block, transposed, widened, widened_len, with_dense_rows, write_rows, Attended,
-    Heads, KEYS, PIECE,
+    dense, lanes_for, query_block, row, transposed, widened, widened_len, with_dense_rows, write_rows,
+    Attended, Heads, KEYS, PIECE,
 };
 use super::scores::{dot, score_gradients, weights, Block};
 use crate::dispatch::dispatch;
@@ -181,8 +181,7 @@ impl<T: Attended> Backward<T> {
                 // SAFETY: an element of an input, and rows of two, dense ones; nobody writes to them.
                 unsafe {
                     log_sum[i] = log_sums.get(first_query + i, 0);
-                    let row = |of: Matrix<T::Score>| std::slice::from_raw_parts(of.at(i, 0), width);
-                    mean[i] = dot(row(rows[1]), row(out));
+                    mean[i] = dot(row(rows[1], i), row(out, i));
                 }
             }
             let of_queries = Queries {

@@ -18,6 +18,8 @@ mod backward;
 mod forward;
 mod operands;
 mod scores;
+#[cfg(test)]
+mod tests;
 
 /// Registers the family.
 pub(crate) fn register() {

@@ -127,6 +127,19 @@ pub(super) fn dense<S>(buffer: &mut [S], rows: usize, cols: usize) -> Matrix<S> 
     Matrix { data: buffer.as_mut_ptr(), rows, cols, row_stride: cols as isize, col_stride: 1 }
 }
 
+/// A row of a matrix.
+///
+/// # Safety
+/// Its elements exist side by side for `'a`, and nobody writes to them.
+pub(super) unsafe fn row<'a, T: Copy>(of: Matrix<T>, row: usize) -> &'a [T] {
+    if of.cols == 0 {
+        // Then there may be no address.
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(of.at(row, 0), of.cols) }
+}
+
 /// Elements of the buffer that [`widened`] takes.
 pub(super) fn widened_len<T: Attended>(rows: usize, cols: usize) -> usize {
     if T::SUMS_IN_ITSELF {
@@ -146,7 +159,7 @@ pub(super) unsafe fn widened<T: Attended>(rows: Matrix<T>, buffer: &mut [T::Scor
     }
     for (i, line) in buffer.chunks_exact_mut(rows.cols.max(1)).enumerate().take(rows.rows) {
         // SAFETY: a row, as the caller promises.
-        T::widen_slice(unsafe { std::slice::from_raw_parts(rows.at(i, 0), rows.cols) }, line);
+        T::widen_slice(unsafe { row(rows, i) }, line);
     }
     dense(buffer, rows.rows, rows.cols)
 }

@@ -168,13 +168,13 @@ fn takes_blocks(operands: [&Tensor; 3], mask: Option<&Tensor>, enable_gqa: bool)
     } else {
         q[1].guard_eq(&k[1])? && q[1].guard_eq(&v[1])?
     };
-    if !same_heads
-        || !(q[0].guard_eq(&k[0])? && q[0].guard_eq(&v[0])?)
-        || !(q[3].guard_eq(&k[3])? && q[3].guard_eq(&v[3])?)
-        || !k[2].guard_eq(&v[2])?
-        || q[2].is_zero()?
-        || k[2].is_zero()?
-    {
+    let fits = same_heads
+        && q[0].guard_eq(&k[0])?
+        && q[0].guard_eq(&v[0])?
+        && q[3].guard_eq(&k[3])?
+        && q[3].guard_eq(&v[3])?
+        && k[2].guard_eq(&v[2])?;
+    if !fits || q[2].is_zero()? || k[2].is_zero()? {
         return Ok(false);
     }
     for tensor in operands {
