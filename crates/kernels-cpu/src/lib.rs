@@ -5,6 +5,7 @@
 //! there, so that neither crate depends on the other.
 
 mod address;
+mod attention;
 mod conv;
 mod copy;
 mod dense;
@@ -46,6 +47,7 @@ use std::sync::OnceLock;
 pub fn init() -> c10::Result<()> {
     static DONE: OnceLock<Result<(), String>> = OnceLock::new();
     let done = DONE.get_or_init(|| {
+        attention::register();
         conv::register();
         copy::register();
         factory::register();

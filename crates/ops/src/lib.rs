@@ -17,6 +17,7 @@ pub mod meta;
 pub mod operands;
 mod registrar;
 mod scalar_tensor;
+pub mod sdp_backends;
 pub mod structured;
 pub mod sym;
 pub mod terms;

@@ -1,5 +1,6 @@
 //! Settings of the process or thread: default dtype and device, numbers of threads, the allocator.
 
+use ops::sdp_backends::SdpBackend;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -91,12 +92,42 @@ fn _get_privateuse1_backend_name(py: Python<'_>) -> PyResult<Bound<'_, PyString>
     objects::string(py, c10::get_privateuse1_backend())
 }
 
+/// A backend of attention, by PyTorch's number.
+fn sdp_backend(number: i64) -> Res<SdpBackend> {
+    Ok(match number {
+        0 => SdpBackend::Math,
+        1 => SdpBackend::Flash,
+        2 => SdpBackend::Efficient,
+        3 => SdpBackend::Cudnn,
+        4 => SdpBackend::Overrideable,
+        _ => {
+            let text = format!("expected the number of a backend of attention, 0 to 4, got {number}");
+            return Err(c10::Error::runtime(text).into());
+        }
+    })
+}
+
+/// Whether a backend of attention may be used.
+#[pyfunction]
+fn _get_sdp_enabled(backend: i64) -> Res<bool> {
+    Ok(sdp_backend(backend)?.is_enabled())
+}
+
+/// Says whether a backend of attention may be used.
+#[pyfunction]
+fn _set_sdp_enabled(backend: i64, enabled: bool) -> Res<()> {
+    sdp_backend(backend)?.set_enabled(enabled);
+    Ok(())
+}
+
 /// Adds the functions.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(get_default_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_set_default_dtype, module)?)?;
     module.add_function(wrap_pyfunction!(_get_default_device, module)?)?;
     module.add_function(wrap_pyfunction!(_set_default_device, module)?)?;
+    module.add_function(wrap_pyfunction!(_get_sdp_enabled, module)?)?;
+    module.add_function(wrap_pyfunction!(_set_sdp_enabled, module)?)?;
     module.add_function(wrap_pyfunction!(get_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(get_num_interop_threads, module)?)?;

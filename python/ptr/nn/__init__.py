@@ -17,10 +17,10 @@ __all__ = ["Buffer", "Parameter", "functional", "init", "modules", *_modules]
 
 def __getattr__(name: str) -> object:
     # Utilities and modules are imported when they are first touched.
-    if name == "utils":
+    if name in ("attention", "utils"):
         from importlib import import_module
 
-        return import_module("ptr.nn.utils")
+        return import_module(f"ptr.nn.{name}")
     if name in _modules:
         found = globals()[name] = getattr(modules, name)
         return found
@@ -28,4 +28,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_modules, "utils"})
+    return sorted({*globals(), *_modules, "attention", "utils"})

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Families of functions that are imported when one of them is touched: `import ptr` stays small.
 _FAMILIES = {
+    "attention": "multi_head_attention_forward",
     "dropout": "alpha_dropout dropout1d dropout2d dropout3d feature_alpha_dropout",
     "loss": (
         "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss gaussian_nll_loss "
@@ -89,6 +90,7 @@ __all__ = [
     "relu_",
     "rrelu",
     "rrelu_",
+    "scaled_dot_product_attention",
     "selu",
     "selu_",
     "sigmoid",
@@ -134,6 +136,9 @@ native_channel_shuffle = _VF.native_channel_shuffle
 # cosine_similarity(x1, x2, dim=1, eps=1e-8), pairwise_distance(x1, x2, p=2, eps=1e-6, keepdim=False)
 cosine_similarity = _VF.cosine_similarity
 pairwise_distance = _VF.pairwise_distance
+# scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None,
+# enable_gqa=False): softmax(query @ key.T * scale + attn_mask) @ value
+scaled_dot_product_attention = _nn.scaled_dot_product_attention
 # one_hot(input, num_classes=-1)
 one_hot = _nn.one_hot
 # relu_(input): relu, written into the input

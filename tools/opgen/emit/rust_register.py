@@ -171,12 +171,13 @@ def _run_kernel(operator: Operator, kernel: str, values: Sequence[str]) -> str:
 
 
 def _structured_kernel(operator: Operator) -> str:
-    """The kernel that a structured operator's wrapper calls, for the `key` of the call."""
+    """The kernel that a structured operator's wrapper calls, for the key of the call."""
+    key = _key_name(operator)
     default, *stated = [u for u in operator.kernels if u.structured]
     if not stated:
-        return f"{default.stub}.get(key)?"
-    arms = [f"{' | '.join(f'DispatchKey::{k}' for k in u.keys)} => {u.stub}.get(key)?," for u in stated]
-    return f"match key {{ {' '.join(arms)} _ => {default.stub}.get(key)? }}"
+        return f"{default.stub}.get({key})?"
+    arms = [f"{' | '.join(f'DispatchKey::{k}' for k in u.keys)} => {u.stub}.get({key})?," for u in stated]
+    return f"match {key} {{ {' '.join(arms)} _ => {default.stub}.get({key})? }}"
 
 
 def _run_name(operator: Operator) -> str:
@@ -219,7 +220,7 @@ def _run(operator: Operator) -> str:
     keyset: DispatchKeySet, outs: &mut StructuredOutputs{separator}{head}
 ) -> Result<()> {{
     {first}
-    if let Some(key) = {_kernel_key(operator, arguments)} {{
+    if let Some({_key_name(operator)}) = {_kernel_key(operator, arguments)} {{
         {" ".join(lets)}
         {_run_kernel(operator, _structured_kernel(operator), values)}?;
     }}
@@ -227,6 +228,11 @@ def _run(operator: Operator) -> str:
 }}
 
 """
+
+
+def _key_name(operator: Operator) -> str:
+    """What the key of a call is called: arguments come first, and one of attention's is a `key`."""
+    return "backend" if any(a.name == "key" for a in operator.schema.arguments) else "key"
 
 
 def _operands(arguments: Sequence[Argument]) -> str:

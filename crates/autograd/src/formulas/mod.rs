@@ -3,6 +3,7 @@
 //! All of them are made of differentiable operators, so that gradients can be differentiated again.
 
 mod activations;
+mod attention;
 mod conv;
 mod elementary;
 mod factory;
@@ -21,6 +22,7 @@ mod shape;
 mod special;
 
 pub use activations::*;
+pub use attention::*;
 pub use conv::*;
 pub use elementary::*;
 pub use factory::*;

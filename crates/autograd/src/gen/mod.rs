@@ -6,6 +6,7 @@ use c10::Result;
 use crate::ad_inplace_or_view::ViewTracking;
 use crate::{BackwardCtx, DerivativeEntry};
 
+mod attention;
 mod conv;
 mod factory;
 mod foreach;
@@ -24,6 +25,7 @@ mod sort;
 mod special;
 
 static TABLES: &[&[DerivativeEntry]] = &[
+    attention::ENTRIES,
     conv::ENTRIES,
     factory::ENTRIES,
     foreach::ENTRIES,

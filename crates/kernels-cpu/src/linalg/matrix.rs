@@ -50,7 +50,7 @@ impl<T: Copy> Matrix<T> {
     }
 
     /// The same elements under another name of their type.
-    pub(super) fn cast<U>(self) -> Matrix<U> {
+    pub(crate) fn cast<U>(self) -> Matrix<U> {
         Matrix {
             data: self.data.cast(),
             rows: self.rows,

@@ -26,6 +26,10 @@ pub(crate) mod timings;
 mod triangle;
 
 pub(crate) use element::{Accumulator, LinalgElement};
+pub(crate) use gemm::gemm;
+pub(crate) use matrix::Matrix;
+pub(crate) use pack::pack;
+pub(crate) use scratch::{try_with_scratch, PlainNumber};
 
 /// Registers the family.
 pub(crate) fn register() {

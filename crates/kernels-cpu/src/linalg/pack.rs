@@ -33,7 +33,7 @@ macro_rules! of_width {
 const TOGETHER: usize = 8;
 
 /// Packs the rows of `lines`, with the depth along its columns.
-pub(super) fn pack<T: LinalgElement>(lines: Matrix<T>, width: usize, packed: &mut [T::Sum]) {
+pub(crate) fn pack<T: LinalgElement>(lines: Matrix<T>, width: usize, packed: &mut [T::Sum]) {
     if lines.cols == 0 {
         return;
     }

@@ -36,7 +36,7 @@ plain_numbers!(f32, f64, i32, i64, Complex<f32>, Complex<f64>);
 /// page fault per 4 KiB. A nested call gets memory of its own.
 ///
 /// For a length that the sizes of caches bound; one that grows with a tensor takes [`try_with_scratch`].
-pub(super) fn with_scratch<T: PlainNumber, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
+pub(crate) fn with_scratch<T: PlainNumber, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> R {
     let lines = lines_for::<T>(len);
     let mut buffer = take();
     if buffer.len() < lines {
@@ -48,7 +48,7 @@ pub(super) fn with_scratch<T: PlainNumber, R>(len: usize, f: impl FnOnce(&mut [T
 }
 
 /// [`with_scratch`], or an `OutOfMemory` error.
-pub(super) fn try_with_scratch<T: PlainNumber, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
+pub(crate) fn try_with_scratch<T: PlainNumber, R>(len: usize, f: impl FnOnce(&mut [T]) -> R) -> Result<R> {
     let lines = lines_for::<T>(len);
     let mut buffer = take();
     if buffer.len() < lines {

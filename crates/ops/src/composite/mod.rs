@@ -3,6 +3,7 @@
 //! A composite that its entry calls `implicit` is differentiated through what it calls; an `explicit` one has a
 //! derivative of its own. Either way it calls through `at`, so that every backend and transform sees the parts.
 
+pub mod attention;
 pub mod conv;
 pub mod factory;
 pub mod index;

@@ -3,6 +3,7 @@
 //! A meta function sets the shapes of its [`StructuredOutputs`](iter::StructuredOutputs), which may be new tensors,
 //! `out=` or the first input, and returns the plan its kernel works by. It runs once per call, for every backend.
 
+pub mod attention;
 pub mod conv;
 pub mod factory;
 pub mod index;

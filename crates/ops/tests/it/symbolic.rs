@@ -216,6 +216,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("view_as_real", &["z[n c]"]),
     ("view_as_complex", &["f[n 2]"]),
     ("_conj", &["z[n c]"]),
+    (
+        "_scaled_dot_product_flash_attention_for_cpu",
+        &["f[n c h w], f[n c b w], f[n c b w]", "f[n 4 h w], f[n m b w], f[n m b w], 0.0, false, f[h b]"],
+    ),
+    (
+        "_scaled_dot_product_flash_attention_for_cpu_backward",
+        &["f[n c h w], f[n c h w], f[n c b w], f[n c b w], f[n c h w], f[n c h], 0.0, true"],
+    ),
 ];
 
 /// Composites, which are symbolic because what they are made of is: those that look at sizes themselves.
@@ -278,6 +286,13 @@ const COMPOSITES: &[(&str, &[&str])] = &[
     ("outer", &["f[n], f[m]"]),
     ("mv", &["f[n c], f[c]"]),
     ("to.dtype", &["f'[n c], Double"]),
+    (
+        "scaled_dot_product_attention",
+        &[
+            "f[n c h w], f[n c b w], f[n c b w], None, 0.0, true",
+            "f[n c h w], f[n c b w], f[n c b 2], o[h b]",
+        ],
+    ),
 ];
 
 /// Where examples get their tensors from.

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ptr.nn.modules.activation import *  # noqa: F403
+    from ptr.nn.modules.attention import *  # noqa: F403
     from ptr.nn.modules.batchnorm import *  # noqa: F403
     from ptr.nn.modules.container import *  # noqa: F403
     from ptr.nn.modules.conv import *  # noqa: F403
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ptr.nn.modules.pooling import *  # noqa: F403
     from ptr.nn.modules.rnn import *  # noqa: F403
     from ptr.nn.modules.sparse import *  # noqa: F403
+    from ptr.nn.modules.transformer import *  # noqa: F403
 
 # The classes of each file.
 _FILES = {
@@ -30,6 +32,7 @@ _FILES = {
         "CELU ELU GELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish PReLU RReLU "
         "ReLU ReLU6 SELU SiLU Sigmoid Softmax Softmax2d Softmin Softplus Softshrink Softsign Tanh Tanhshrink Threshold"
     ),
+    "attention": "MultiheadAttention",
     "batchnorm": "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d SyncBatchNorm",
     "container": "ModuleDict ModuleList ParameterDict ParameterList Sequential",
     "conv": "Conv1d Conv2d Conv3d ConvTranspose1d ConvTranspose2d ConvTranspose3d",
@@ -59,6 +62,9 @@ _FILES = {
     ),
     "rnn": "GRU GRUCell LSTM LSTMCell RNN RNNBase RNNCell RNNCellBase",
     "sparse": "Embedding EmbeddingBag",
+    "transformer": (
+        "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
+    ),
 }
 _FILE_OF = {name: file for file, names in _FILES.items() for name in names.split()}
 

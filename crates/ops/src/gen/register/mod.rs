@@ -5,6 +5,7 @@ use c10::{DispatchKey, Error, Result};
 
 use crate::registrar::Registrar;
 
+mod attention;
 mod conv;
 mod factory;
 mod foreach;
@@ -24,6 +25,7 @@ mod special;
 
 /// Defines every schema, then registers every kernel.
 pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
+    registrar.define(attention::SCHEMAS)?;
     registrar.define(conv::SCHEMAS)?;
     registrar.define(factory::SCHEMAS)?;
     registrar.define(foreach::SCHEMAS)?;
@@ -40,6 +42,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
     registrar.define(shape::SCHEMAS)?;
     registrar.define(sort::SCHEMAS)?;
     registrar.define(special::SCHEMAS)?;
+    attention::register(registrar)?;
     conv::register(registrar)?;
     factory::register(registrar)?;
     foreach::register(registrar)?;
@@ -62,6 +65,7 @@ pub(crate) fn register_all(registrar: &mut Registrar) -> Result<()> {
 /// Why declared kernels cannot run for `key`: one error for each that is not registered or has another type.
 pub(crate) fn missing_kernels(key: DispatchKey) -> Vec<Error> {
     let mut missing = Vec::new();
+    attention::missing_kernels(key, &mut missing);
     conv::missing_kernels(key, &mut missing);
     factory::missing_kernels(key, &mut missing);
     foreach::missing_kernels(key, &mut missing);
