@@ -7,12 +7,13 @@
 use c10::{Element, Result, Tensor};
 use iter::parallel::parallel_for_result;
 
+use super::block::{seen_keys, Block};
 use super::forward::{log_sums_of, mask_of, scale_or_default, split};
 use super::operands::{
     dense, lanes_for, query_block, row, transposed, widened, widened_len, with_dense_rows, write_rows,
     Attended, Heads, KEYS, PIECE,
 };
-use super::scores::{dot, score_gradients, weights, Block};
+use super::scores::{dot, score_gradients, weights};
 use crate::dispatch::dispatch;
 use crate::linalg::{gemm, try_with_scratch, Matrix};
 use crate::registration::register;
@@ -145,8 +146,10 @@ impl<T: Attended> Backward<T> {
         let (lanes, width, keys) = (lanes_for(queries), self.query.width(), self.key.length());
         let rows_of = |of: &Heads<T>| of.head(batch, query_head).block(first_query, queries, 0, width);
         let (query, grad_out, out) = (rows_of(&self.query), rows_of(&self.grad_out), rows_of(&self.out));
-        let seen = if self.is_causal { keys.min(first_query + queries) } else { keys };
-        let high = KEYS.min(seen);
+        let mask = self.mask.map(|mask| mask.head(batch, query_head));
+        // SAFETY: the meta function compared the mask's sizes, and nobody writes to it.
+        let seen = unsafe { seen_keys(mask, self.is_causal, (first_query, queries), keys) };
+        let high = KEYS.min(seen.len());
         let (wide, wide_keys) = (widened_len::<T>(queries, width), widened_len::<T>(high, width));
         let columns_len = width * lanes;
         let lens = [
@@ -192,9 +195,9 @@ impl<T: Attended> Backward<T> {
                 gradient: dense(gradient, queries, width),
             };
             let mut of_scores = Scores { weights, gradients, panels, key, value };
-            for first_key in (0..seen).step_by(KEYS) {
-                let keys = KEYS.min(seen - first_key);
-                let block = Block { first_query, queries, first_key, keys, lanes };
+            for first_key in seen.clone().step_by(KEYS) {
+                let keys = KEYS.min(seen.end - first_key);
+                let block = Block { first_query, queries, first_key, keys, lanes, is_causal: self.is_causal };
                 let targets = targets.map(|target| target.block(first_key, keys, 0, width));
                 self.keys(batch, (head, query_head), block, &of_queries, &mut of_scores, targets)?;
             }
@@ -214,7 +217,7 @@ impl<T: Attended> Backward<T> {
         of_scores: &mut Scores<'_, T::Score>,
         [key_target, value_target]: [Matrix<T::Score>; 2],
     ) -> Result<()> {
-        let Block { first_query, queries, first_key, keys, lanes } = block;
+        let Block { first_key, keys, lanes, .. } = block;
         let one = <T::Score as Element>::ONE;
         let width = self.query.width();
         // SAFETY: rows of keys and values, dense ones, which nobody writes to.
@@ -224,21 +227,30 @@ impl<T: Attended> Backward<T> {
         };
         let probabilities = &mut of_scores.weights[..keys * lanes];
         let gradients = &mut of_scores.gradients[..keys * lanes];
-        gemm(self.scale, key, of_queries.columns[0], None, dense(probabilities, keys, lanes))?;
+        let rows_before = |of: Matrix<T::Score>, keys: usize| of.block(0, keys, 0, width);
+        for strip in block.strips() {
+            let columns = of_queries.columns.map(|of| of.block(0, width, strip.first, strip.lanes));
+            let part =
+                |of: &mut [T::Score]| dense(of, keys, lanes).block(0, strip.keys, strip.first, strip.lanes);
+            gemm(self.scale, rows_before(key, strip.keys), columns[0], None, part(probabilities))?;
+            gemm(one, rows_before(value, strip.keys), columns[1], None, part(gradients))?;
+        }
         if let Some(mask) = self.mask {
             // SAFETY: the meta function compared the mask's sizes, and nobody writes to it.
             unsafe { block.add_mask(mask.head(batch, query_head), probabilities, of_scores.panels) };
         }
-        if self.is_causal && first_key + keys > first_query {
-            block.hide_later_keys(probabilities);
-        }
+        block.hide_later_keys(probabilities);
         weights(probabilities, lanes, of_queries.log_sum);
-        let [query_rows, grad_rows] = of_queries.rows;
-        let of_block = |scores: &mut [T::Score]| dense(scores, keys, lanes).block(0, keys, 0, queries);
-        gemm(one, of_block(probabilities), grad_rows, Some(one), value_target)?;
-        gemm(one, value, of_queries.columns[1], None, dense(gradients, keys, lanes))?;
         score_gradients(gradients, probabilities, lanes, of_queries.mean, self.scale);
-        gemm(one, of_block(gradients), query_rows, Some(one), key_target)?;
-        gemm(one, of_block(gradients).transposed(), key, Some(one), of_queries.gradient)
+        for strip in block.strips() {
+            let rows = of_queries.rows.map(|of| of.block(strip.first, strip.queries, 0, width));
+            let part =
+                |of: &mut [T::Score]| dense(of, keys, lanes).block(0, strip.keys, strip.first, strip.queries);
+            let gradient = of_queries.gradient.block(strip.first, strip.queries, 0, width);
+            gemm(one, part(probabilities), rows[1], Some(one), rows_before(value_target, strip.keys))?;
+            gemm(one, part(gradients), rows[0], Some(one), rows_before(key_target, strip.keys))?;
+            gemm(one, part(gradients).transposed(), rows_before(key, strip.keys), Some(one), gradient)?;
+        }
+        Ok(())
     }
 }

@@ -3,11 +3,13 @@
 use c10::{Element, Result, Tensor};
 use iter::parallel::parallel_for_result;
 
+use super::block::{seen_keys, Block};
 use super::operands::{
     dense, lanes_for, query_block, transposed, widened, widened_len, with_dense_rows, write_rows, Attended,
     Heads, KEYS, PIECE,
 };
-use super::scores::{absorb, scale_rows, Block};
+use super::scores::{absorb, scale_rows};
+use super::single::{add_weighted, scores_of_query};
 use crate::dispatch::dispatch;
 use crate::linalg::{gemm, try_with_scratch, Matrix};
 use crate::registration::register;
@@ -101,9 +103,9 @@ impl<T: Attended> Forward<T> {
         let key = self.key.head(batch, head / shared);
         let value = self.value.head(batch, head / shared);
         let mask = self.mask.map(|mask| mask.head(batch, head));
-        // Keys after the last query are seen by none.
-        let seen = if self.is_causal { key.rows.min(first_query + queries) } else { key.rows };
-        let high = KEYS.min(seen);
+        // SAFETY: the meta function compared the mask's sizes, and nobody writes to it.
+        let seen = unsafe { seen_keys(mask, self.is_causal, (first_query, queries), key.rows) };
+        let high = KEYS.min(seen.len());
         let wide = widened_len::<T>(high, width);
         let panels_len = (high.max(width)) * lanes;
         let lens = [width * lanes, panels_len, high * lanes, queries * width, wide, wide, 3 * lanes];
@@ -116,10 +118,9 @@ impl<T: Attended> Forward<T> {
             sums.fill(<T::Score as Element>::ZERO);
             // SAFETY: rows of the query, which nobody writes to.
             unsafe { transposed(query, lanes, panels, columns) };
-            let columns = dense(columns, width, lanes);
-            for first_key in (0..seen).step_by(KEYS) {
-                let keys = KEYS.min(seen - first_key);
-                let block = Block { first_query, queries, first_key, keys, lanes };
+            for first_key in seen.clone().step_by(KEYS) {
+                let keys = KEYS.min(seen.end - first_key);
+                let block = Block { first_query, queries, first_key, keys, lanes, is_causal: self.is_causal };
                 let scores = &mut scores[..keys * lanes];
                 // SAFETY: rows of keys and values, dense ones, which nobody writes to.
                 let (key, value) = unsafe {
@@ -128,27 +129,69 @@ impl<T: Attended> Forward<T> {
                         widened(value.block(first_key, keys, 0, width), values_buffer),
                     )
                 };
-                gemm(self.scale, key, columns, None, dense(scores, keys, lanes))?;
+                self.scores(block, key, columns, scores)?;
                 if let Some(mask) = mask {
-                    // SAFETY: the meta function compared the mask's sizes, and nobody writes to it.
+                    // SAFETY: as above.
                     unsafe { block.add_mask(mask, scores, panels) };
                 }
-                if self.is_causal && first_key + keys > first_query {
-                    block.hide_later_keys(scores);
-                }
-                absorb(scores, lanes, max, sum, shrink);
-                let is_first = first_key == 0;
+                block.hide_later_keys(scores);
+                absorb(scores, block, max, sum, shrink);
+                let is_first = first_key == seen.start;
                 let one = <T::Score as Element>::ONE;
                 if !is_first && width > 0 && shrink.iter().any(|&factor| factor != one) {
                     scale_rows(sums, width, shrink);
                 }
-                let weights = Matrix { rows: queries, ..dense(scores, keys, lanes).transposed() };
-                let sums = dense(sums, queries, width);
-                gemm(one, weights, value, (!is_first).then_some(one), sums)?;
+                self.attend(block, value, scores, is_first, sums)?;
             }
             self.finish(batch, head, first_query, width, (sums, max, sum));
             Ok(())
         })?
+    }
+
+    /// Products of a block's keys with its queries, which are the columns of a matrix, times the scale.
+    fn scores(
+        &self,
+        block: Block,
+        key: Matrix<T::Score>,
+        columns: &mut [T::Score],
+        scores: &mut [T::Score],
+    ) -> Result<()> {
+        let (lanes, width) = (block.lanes, key.cols);
+        if lanes == 1 {
+            // SAFETY: the block's rows, dense ones, which nobody writes to.
+            unsafe { scores_of_query(key, columns, self.scale, scores) };
+            return Ok(());
+        }
+        let (columns, scores) = (dense(columns, width, lanes), dense(scores, block.keys, lanes));
+        block.strips().try_for_each(|strip| {
+            let columns = columns.block(0, width, strip.first, strip.lanes);
+            let scores = scores.block(0, strip.keys, strip.first, strip.lanes);
+            gemm(self.scale, key.block(0, strip.keys, 0, width), columns, None, scores)
+        })
+    }
+
+    /// Adds a block's values by their weights to the sums, which hold nothing before the first one.
+    fn attend(
+        &self,
+        block: Block,
+        value: Matrix<T::Score>,
+        weights: &mut [T::Score],
+        is_first: bool,
+        sums: &mut [T::Score],
+    ) -> Result<()> {
+        let (one, width) = (<T::Score as Element>::ONE, value.cols);
+        if block.lanes == 1 {
+            // SAFETY: the block's rows, dense ones, which nobody writes to.
+            unsafe { add_weighted(value, weights, sums) };
+            return Ok(());
+        }
+        let weights = dense(weights, block.keys, block.lanes);
+        let sums = dense(sums, block.queries, width);
+        block.strips().try_for_each(|strip| {
+            let weights = weights.block(0, strip.keys, strip.first, strip.queries).transposed();
+            let sums = sums.block(strip.first, strip.queries, 0, width);
+            gemm(one, weights, value.block(0, strip.keys, 0, width), (!is_first).then_some(one), sums)
+        })
     }
 
     /// Writes what a block of queries attends to, and the logarithms of its sums.

@@ -12,12 +12,17 @@
 //! by side. Nothing is packed but the block of queries, once; and the softmax runs along the columns, where neighbours
 //! are neighbours in a register.
 //!
-//! Blocks depend on the sizes alone, so the bits of the result don't depend on the number of threads.
+//! Keys that no query of a block sees are left out: those past the last query where attention is causal, in two parts of
+//! the block each, and those at both ends that a mask hides from all, which is how padding and windows are hidden.
+//!
+//! Blocks depend on the sizes and masks alone, so the bits of the result don't depend on the number of threads.
 
 mod backward;
+mod block;
 mod forward;
 mod operands;
 mod scores;
+mod single;
 #[cfg(test)]
 mod tests;
 

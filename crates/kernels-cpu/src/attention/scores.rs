@@ -1,59 +1,23 @@
-//! Blocks of scores: masks, and the softmax along their columns.
+//! The softmax along the columns of a block of scores, and its gradient.
 
 use c10::Element;
 
-use super::operands::{Attended, Score, LANES};
-use crate::linalg::{pack, Matrix};
-use crate::vec::math::exp;
+use super::block::Block;
+use super::operands::{Score, LANES};
+use crate::vec::math::exp_of_negative as exp;
 use crate::vec::tiered;
 
-/// A block of keys and queries: which keys and queries they are.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    pub(super) first_query: usize,
-    pub(super) queries: usize,
-    pub(super) first_key: usize,
-    pub(super) keys: usize,
-    /// Columns of the scores.
-    pub(super) lanes: usize,
-}
-
-impl Block {
-    /// Adds a head's mask, a row per query, to the scores. `panels` has room for a block of scores.
-    ///
-    /// # Safety
-    /// The mask has an element for every query and key, and nobody writes to it.
-    pub(super) unsafe fn add_mask<T: Attended>(
-        self,
-        mask: Matrix<T>,
-        scores: &mut [T::Score],
-        panels: &mut [T::Score],
-    ) {
-        let part = Matrix {
-            data: mask.at(self.first_query, self.first_key),
-            rows: self.queries,
-            cols: self.keys,
-            ..mask
-        };
-        if self.lanes == 1 {
-            for (key, score) in scores.iter_mut().enumerate().take(self.keys) {
-                // SAFETY: an element of the mask, as the caller promises.
-                *score = *score + unsafe { part.get(0, key) }.widen();
-            }
-            return;
+/// The sum of a register's numbers.
+#[inline(always)]
+pub(super) fn total<S: Score>(mut values: [S; LANES]) -> S {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            values[i] = values[i] + values[half + i];
         }
-        let panels = &mut panels[..self.keys * self.lanes];
-        pack(part, LANES, panels);
-        add_panels(scores, panels, self.lanes, self.keys);
+        half /= 2;
     }
-
-    /// Takes keys that come after a query from it.
-    pub(super) fn hide_later_keys<S: Score>(self, scores: &mut [S]) {
-        for (key, row) in (self.first_key..).zip(scores.chunks_exact_mut(self.lanes).take(self.keys)) {
-            let earlier = key.saturating_sub(self.first_query).min(self.lanes);
-            row[..earlier].fill(-S::INFINITY);
-        }
-    }
+    values[0]
 }
 
 #[inline(always)]
@@ -82,7 +46,8 @@ fn base<S: Score>(max: S) -> S {
 }
 
 tiered! {
-    fn add_panels<S>(scores: &mut [S], panels: &[S], lanes: usize, keys: usize) where { S: Score } => A {
+    /// Adds numbers, packed in panels of [`LANES`] columns.
+    pub(super) fn add_panels<S>(scores: &mut [S], panels: &[S], lanes: usize, keys: usize) where { S: Score } => A {
         let _ = std::marker::PhantomData::<A>;
         for (i, panel) in panels.chunks_exact(keys * LANES).enumerate() {
             for (row, mask) in scores.chunks_exact_mut(lanes).zip(panel.chunks_exact(LANES)) {
@@ -95,9 +60,14 @@ tiered! {
 
     /// A block of scores becomes exponentials relative to the maximum so far, which are added to the sums; `shrink` is
     /// what earlier exponentials are to be multiplied by.
-    fn absorb_columns<S>(scores: &mut [S], lanes: usize, max: &mut [S], sum: &mut [S], shrink: &mut [S])
+    fn absorb_columns<S>(scores: &mut [S], block: Block, max: &mut [S], sum: &mut [S], shrink: &mut [S])
     where { S: Score } => A {
+        let lanes = block.lanes;
         for first in (0..lanes).step_by(LANES) {
+            let (scores, later) = scores.split_at_mut(block.keys_of_lanes(first) * lanes);
+            for row in later.chunks_exact_mut(lanes) {
+                row[first..first + LANES].fill(<S as Element>::ZERO);
+            }
             let old = part(max, first);
             let mut new = old;
             for row in scores.chunks_exact(lanes) {
@@ -151,12 +121,8 @@ tiered! {
             *score = exp::<A, S>(*score - base);
             *total = *total + *score;
         }
-        let mut total = <S as Element>::ZERO;
-        for value in totals {
-            total = total + value;
-        }
         *shrink = exp::<A, S>(*max - base);
-        *sum = *sum * *shrink + total;
+        *sum = *sum * *shrink + total(totals);
         *max = new;
     }
 
@@ -174,7 +140,10 @@ tiered! {
     pub(super) fn weights<S>(scores: &mut [S], lanes: usize, log_sum: &[S]) where { S: Score } => A {
         for row in scores.chunks_exact_mut(lanes) {
             for (score, &log_sum) in row.iter_mut().zip(log_sum) {
-                *score = exp::<A, S>(*score - log_sum);
+                // Rounding aside, no weight is above one.
+                let relative = *score - log_sum;
+                let zero = <S as Element>::ZERO;
+                *score = exp::<A, S>(if relative > zero { zero } else { relative });
             }
         }
     }
@@ -203,11 +172,7 @@ tiered! {
         for ((sum, &a), &b) in sums.iter_mut().zip(a_rest).zip(b_rest) {
             *sum = a.fma::<A>(b, *sum);
         }
-        let mut total = <S as Element>::ZERO;
-        for sum in sums {
-            total = total + sum;
-        }
-        total
+        total(sums)
     }
 }
 
@@ -215,14 +180,14 @@ tiered! {
 /// earlier exponentials are to be multiplied by.
 pub(super) fn absorb<S: Score>(
     scores: &mut [S],
-    lanes: usize,
+    block: Block,
     max: &mut [S],
     sum: &mut [S],
     shrink: &mut [S],
 ) {
-    if lanes == 1 {
+    if block.lanes == 1 {
         absorb_column(scores, &mut max[0], &mut sum[0], &mut shrink[0]);
     } else {
-        absorb_columns(scores, lanes, max, sum, shrink);
+        absorb_columns(scores, block, max, sum, shrink);
     }
 }

@@ -306,6 +306,34 @@ fn layouts_do_not_matter() {
     }
 }
 
+/// Masks that hide keys at the ends, as padding and windows do: they are left out, which is not to show.
+#[test]
+fn what_a_mask_hides_at_the_ends_is_left_out() {
+    type Hides = fn(i64, i64) -> bool;
+    let hides: [Hides; 5] = [
+        |_, key| key >= 290,
+        |_, key| key < 300,
+        |query, key| (query + 200 - key).abs() > 17,
+        |query, key| key > query || query % 50 == 7,
+        |query, _| query < 97,
+    ];
+    for (i, hides) in hides.into_iter().enumerate() {
+        for causal in [false, true] {
+            let case = Case { queries: 150, keys: 333, causal, mask: Some([1, 1, 150, 333]), ..PLAIN };
+            let operands = operands::<f32>(case);
+            let mask = zeros(&[1, 1, 150, 333], c10::ScalarType::Float);
+            set_elements(&mask, |i| if hides(i / 333, i % 333) { f32::NEG_INFINITY } else { 0.5 });
+            let expected = reference::<f32>(case, &operands, Some(&mask));
+            let [out, log_sums, gradients @ ..] = run::<f32>(case, &operands, Some(&mask));
+            compare::<f32>(&format!("mask {i}"), case, &out, &expected.out, 4e-6);
+            compare::<f32>(&format!("mask {i}"), case, &log_sums, &expected.log_sums, 1e-5);
+            for (found, expected) in gradients.iter().zip(&expected.gradients) {
+                compare::<f32>(&format!("mask {i}"), case, found, expected, 4e-6);
+            }
+        }
+    }
+}
+
 /// A query that sees nothing has zeros for a result and for its gradient, whatever keys and values hold.
 #[test]
 fn what_sees_nothing_is_zero() {

@@ -67,20 +67,27 @@ def _is_batched(
     return ndim == 3
 
 
+def _linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """A linear map of sequences, laid out like them: those with the batch first are not copied into another order."""
+    if not x.is_contiguous() and x.transpose(0, 1).is_contiguous():
+        return _nn.linear(x.transpose(0, 1), weight, bias).transpose(0, 1)
+    return _nn.linear(x, weight, bias)
+
+
 def _project_together(
     query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Query, key and value times the parts of one weight, in as few products as they allow."""
     width = query.shape[-1]
     if key is value and query is key:
-        return _nn.linear(query, weight, bias).split(width, -1)
+        return _linear(query, weight, bias).split(width, -1)
     if key is value:
         biases = (None, None) if bias is None else bias.split([width, 2 * width])
         weights = weight.split([width, 2 * width])
-        both = _nn.linear(key, weights[1], biases[1])
-        return (_nn.linear(query, weights[0], biases[0]), *both.split(width, -1))
+        both = _linear(key, weights[1], biases[1])
+        return (_linear(query, weights[0], biases[0]), *both.split(width, -1))
     biases = (None, None, None) if bias is None else bias.chunk(3)
-    return tuple(map(_nn.linear, (query, key, value), weight.chunk(3), biases))
+    return tuple(map(_linear, (query, key, value), weight.chunk(3), biases))
 
 
 def _project_apart(
@@ -96,7 +103,7 @@ def _project_apart(
             tuple(weight.shape) == (width, operand.shape[-1]),
             f"expecting {name}_proj_weight shape of {(width, operand.shape[-1])}, but got {weight.shape}",
         )
-    return tuple(map(_nn.linear, operands, weights, biases))
+    return tuple(map(_linear, operands, weights, biases))
 
 
 def _static(name: str, given: Tensor, count: int, width: int) -> Tensor:
@@ -256,7 +263,5 @@ def multi_head_attention_forward(
             weights = weights.squeeze(0)
     else:
         attended = _nn.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-    attended = attended.permute(2, 0, 1, 3).reshape(length * batch, width)
-    output = _nn.linear(attended, out_proj_weight, out_proj_bias)
-    output = output.view(length, batch, output.shape[1])
+    output = _linear(attended.permute(2, 0, 1, 3).flatten(2), out_proj_weight, out_proj_bias)
     return (output if batched else output.squeeze(1)), weights

@@ -18,7 +18,7 @@ mod ulp;
 
 pub use arith::{Arith, Fused, Unfused};
 pub use erf::{bell, erf, erfc, erfcx_positive};
-pub use exp::{exp, exp2, expm1};
+pub use exp::{exp, exp2, exp_of_negative, expm1};
 pub use hyperbolic::{acosh, asinh, atanh, cosh, sigmoid, sinh, tanh};
 pub use log::{log, log10, log1p, log2};
 pub use real::{polynomial, Real};
