@@ -390,6 +390,8 @@ PROGRAM = """
                 time.sleep(0.05)
             return torch.zeros(50_000)
 
+    # A shell starts what runs in the background with the signal ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     iterator = iter(DataLoader(Slow(), None, num_workers=2))
     next(iterator)
     print(*[process.pid for process in iterator._workers], flush=True)
