@@ -59,7 +59,7 @@ impl Operand {
 struct Buffer([MaybeUninit<u8>; BLOCK * MAX_ELEMENT]);
 
 impl Buffer {
-    fn new() -> Buffer {
+    const fn new() -> Buffer {
         Buffer([MaybeUninit::uninit(); BLOCK * MAX_ELEMENT])
     }
 
@@ -170,7 +170,15 @@ unsafe fn buffered(
     size0: usize,
     size1: usize,
 ) {
-    let mut buffers: SmallVec<[Buffer; 4]> = (0..operands.len()).map(|_| Buffer::new()).collect();
+    // Left where they are: a vector that collects them would copy pages of nothing, a tenth of the cost of `x + 1`.
+    let mut on_stack = [const { Buffer::new() }; 4];
+    let mut on_heap = Vec::new();
+    let buffers = if operands.len() <= on_stack.len() {
+        &mut on_stack[..]
+    } else {
+        on_heap.resize_with(operands.len(), Buffer::new);
+        &mut on_heap[..]
+    };
     let total = size0 * size1;
     // A broadcast scalar fills its buffer once.
     let constant: SmallVec<[bool; 5]> = (0..operands.len())
@@ -186,7 +194,7 @@ unsafe fn buffered(
         // With an operand that is used in place a block must not cross the end of a row.
         let mut count = BLOCK.min(total - begin);
         let column = begin % size0;
-        let within_row = size0 >= SHORT_ROW && direct.iter().any(|&d| d);
+        let within_row = (size1 == 1 || size0 >= SHORT_ROW) && direct.iter().any(|&d| d);
         if within_row {
             count = count.min(size0 - column);
         }
