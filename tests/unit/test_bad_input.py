@@ -424,3 +424,27 @@ def test_batch_norm_needs_a_dimension_of_channels(ndim):
         ptr.ops.aten.native_batch_norm_backward(
             x, x, weight, None, None, weight, weight, True, 1e-5, [True, True, True]
         )
+
+
+@pytest.mark.parametrize("pool", ["adaptive_max_pool3d", "adaptive_avg_pool3d"])
+def test_pooling_to_nothing_makes_no_tables_of_its_length(pool):
+    x = ptr.randn(1, 3, 8, 8, requires_grad=True)
+    result = getattr(ptr.nn.functional, pool)(x, (0, 2**40, 4))
+    assert result.shape == (1, 0, 2**40, 4)
+    result.sum().backward()
+    assert not x.grad.any()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_interpolating_nothing_makes_no_tables_of_its_length(mode):
+    x = ptr.randn(0, 3, 8, 8, requires_grad=True)
+    result = ptr.nn.functional.interpolate(x, (2**30, 2**20), mode=mode)
+    result.sum().backward()
+    assert x.grad.shape == x.shape
+
+
+@pytest.mark.parametrize("pool", ["max_pool2d", "avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool2d"])
+def test_what_nothing_flows_into_has_no_gradient(pool):
+    x = ptr.randn(0, 3, 8, 8, requires_grad=True)
+    getattr(ptr.nn.functional, pool)(x, 2).sum().backward()
+    assert x.grad.shape == x.shape

@@ -1,5 +1,8 @@
 """Operators made of others: values that a wrong formula would miss, and gradients of each."""
 
+import itertools
+
+import numpy as np
 import ptr as torch
 import pytest
 from ptr.autograd.gradcheck import gradcheck, gradgradcheck
@@ -128,3 +131,20 @@ def test_einsum_of_small_integers_keeps_their_dtype():
 def test_einsum_errors(equation, shapes, message):
     with pytest.raises(RuntimeError, match=message):
         torch.einsum(equation, *[torch.ones(shape) for shape in shapes])
+
+
+@pytest.mark.parametrize("offset", [-(2**63), -7, -3, -1, 0, 1, 2, 4, 2**63 - 1])
+def test_indices_of_triangles(offset):
+    for rows, columns in itertools.product(range(5), repeat=2):
+        for ours, theirs in ((torch.tril_indices, np.tril_indices), (torch.triu_indices, np.triu_indices)):
+            expected = np.array(theirs(rows, max(-9, min(offset, 9)), columns))
+            result = ours(rows, columns, offset)
+            assert result.is_contiguous() and result.dtype == torch.int64
+            np.testing.assert_array_equal(result.numpy(), expected)
+
+
+def test_indices_of_a_small_triangle_in_a_huge_matrix():
+    assert torch.tril_indices(2**31, 3, -(2**31) + 1).tolist() == [[2**31 - 1], [0]]
+    assert torch.triu_indices(2**40, 2**40, 2**40 - 2).tolist() == [[0, 0, 1], [2**40 - 2, 2**40 - 1, 2**40 - 1]]
+    with pytest.raises(RuntimeError, match="more elements than fit in memory"):
+        torch.tril_indices(2**62, 2**62)

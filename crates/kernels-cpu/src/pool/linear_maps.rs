@@ -2,6 +2,7 @@
 
 use c10::{check, Result, ScalarType, Tensor};
 
+use super::is_trivial;
 use super::separable::{map_planes, select_planes, Divide};
 use super::taps::{Interpolation, Taps};
 use crate::registration::register;
@@ -87,6 +88,9 @@ fn pad(
     table: fn(usize, i64, usize) -> Taps,
 ) -> Result<()> {
     let spatial = padding.len() / 2;
+    if is_trivial(given, out, backward)? {
+        return Ok(());
+    }
     let sizes = forward_sizes(given, out, spatial, backward)?;
     // Paddings come last dimension first.
     let tables = sizes
@@ -127,6 +131,9 @@ fn avg_pool(
     spatial: usize,
     backward: bool,
 ) -> Result<()> {
+    if is_trivial(given, out, backward)? {
+        return Ok(());
+    }
     let sizes = forward_sizes(given, out, spatial, backward)?;
     let entry = |list: &[i64], d: usize| list.get(d).or(list.first()).copied();
     let mut tables = Vec::new();
@@ -173,6 +180,9 @@ fn avg_pool_backward_kernel(
 }
 
 fn adaptive(name: &'static str, given: &Tensor, out: &Tensor, spatial: usize, backward: bool) -> Result<()> {
+    if is_trivial(given, out, backward)? {
+        return Ok(());
+    }
     let sizes = forward_sizes(given, out, spatial, backward)?;
     let tables = sizes.iter().map(|&(size, outputs)| Taps::shares(size, outputs)).collect();
     run(name, given, out, tables, backward)
@@ -195,6 +205,9 @@ fn adaptive_avg_pool3d_backward_kernel(grad: &Tensor, outs: &[Tensor]) -> Result
 }
 
 fn nearest(given: &Tensor, scales: &[Option<f64>], out: &Tensor, exact: bool, backward: bool) -> Result<()> {
+    if is_trivial(given, out, backward)? {
+        return Ok(());
+    }
     let sizes = forward_sizes(given, out, scales.len(), backward)?;
     let tables: Vec<Taps> = sizes
         .iter()
@@ -238,6 +251,9 @@ fn interpolate(
     antialias: bool,
     backward: bool,
 ) -> Result<()> {
+    if is_trivial(given, out, backward)? {
+        return Ok(());
+    }
     let sizes = forward_sizes(given, out, scales.len(), backward)?;
     let wide = matches!(given.dtype(), ScalarType::Double | ScalarType::ComplexDouble);
     let table = match (wide, antialias) {

@@ -4,6 +4,7 @@ use c10::{check, check_index, try_filled, Element, Result, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::element::{pointer, Compared, Planes, Pooled};
+use super::is_trivial;
 use crate::address::{const_data_ptr, mutable_data_ptr, Address};
 use crate::dispatch::dispatch;
 use crate::registration::register;
@@ -17,6 +18,9 @@ pub(super) fn register() {
 /// Every output's gradient goes to the input that was its maximum; an input may be that of several.
 fn max_pool2d_backward_kernel(grad_output: &Tensor, indices: &Tensor, outs: &[Tensor]) -> Result<()> {
     let grad_input = &outs[0];
+    if is_trivial(grad_output, grad_input, true)? {
+        return Ok(());
+    }
     dispatch!(grad_output.dtype(), "max_pool2d_backward", ALL_AND_HALF, |T| {
         let planes = [Planes::of(grad_output)?, Planes::of(indices)?, Planes::of(grad_input)?];
         let data = [
