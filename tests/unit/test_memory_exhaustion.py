@@ -51,6 +51,21 @@ PROGRAMS = {
         limit(20)
         ptr.zeros(1).expand(2**25).unbind()
     """,
+    "tables of a long pool": """
+        x = ptr.ones(1, 1)
+        limit(100)
+        ptr.nn.functional.adaptive_avg_pool1d(x, 2**24)
+    """,
+    "tables of a long pool's maxima": """
+        x = ptr.ones(1, 1)
+        limit(300)
+        ptr.nn.functional.adaptive_max_pool1d(x, 2**24)
+    """,
+    "tables of a long interpolation": """
+        x = ptr.ones(1, 1, 1)
+        limit(100)
+        ptr.nn.functional.interpolate(x, 2**24, mode="linear")
+    """,
     "a graph that never ends": """
         x = ptr.ones(1, requires_grad=True)
         limit(20)

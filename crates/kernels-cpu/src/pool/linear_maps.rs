@@ -1,6 +1,6 @@
 //! The kernels that are a table per dimension: padding, averages, interpolation, and their gradients.
 
-use c10::{check, Result, ScalarType, Tensor};
+use c10::{check, try_filled, Result, ScalarType, Tensor};
 
 use super::is_trivial;
 use super::separable::{map_planes, select_planes, Divide};
@@ -60,7 +60,13 @@ fn sizes_of(from: &Tensor, to: &Tensor, spatial: usize) -> Result<Vec<(usize, us
 /// Applies forward tables, transposed where `out` is the gradient of the input.
 fn run(name: &'static str, from: &Tensor, out: &Tensor, tables: Vec<Taps>, backward: bool) -> Result<()> {
     if backward {
-        return map_planes(name, from, out, tables.iter().map(Taps::transposed).collect(), Divide::Inputs);
+        return map_planes(
+            name,
+            from,
+            out,
+            tables.iter().map(Taps::transposed).collect::<Result<_>>()?,
+            Divide::Inputs,
+        );
     }
     map_planes(name, from, out, tables, Divide::Outputs)
 }
@@ -85,7 +91,7 @@ fn pad(
     padding: &[i64],
     out: &Tensor,
     backward: bool,
-    table: fn(usize, i64, usize) -> Taps,
+    table: fn(usize, i64, usize) -> Result<Taps>,
 ) -> Result<()> {
     let spatial = padding.len() / 2;
     if is_trivial(given, out, backward)? {
@@ -97,7 +103,7 @@ fn pad(
         .iter()
         .enumerate()
         .map(|(d, &(size, outputs))| table(size, padding[2 * (spatial - 1 - d)], outputs))
-        .collect();
+        .collect::<Result<Vec<_>>>()?;
     if backward {
         return run(name, given, out, tables, true);
     }
@@ -140,11 +146,11 @@ fn avg_pool(
     for (d, &(size, outputs)) in sizes.iter().enumerate() {
         let k = entry(kernel, d).unwrap_or(1);
         let window = [k, entry(stride, d).unwrap_or(k), entry(padding, d).unwrap_or(0)];
-        let mut table = Taps::windows(size, outputs, window, count_include_pad);
+        let mut table = Taps::windows(size, outputs, window, count_include_pad)?;
         if let Some(divisor) = divisor_override {
             // One divisor for all, which the first dimension carries.
             let divisor = if d == 0 { divisor as f64 } else { 1.0 };
-            table.divisors = Some(vec![divisor; outputs]);
+            table.divisors = Some(try_filled(divisor, outputs)?);
         }
         tables.push(table);
     }
@@ -184,7 +190,7 @@ fn adaptive(name: &'static str, given: &Tensor, out: &Tensor, spatial: usize, ba
         return Ok(());
     }
     let sizes = forward_sizes(given, out, spatial, backward)?;
-    let tables = sizes.iter().map(|&(size, outputs)| Taps::shares(size, outputs)).collect();
+    let tables = sizes.iter().map(|&(size, outputs)| Taps::shares(size, outputs)).collect::<Result<_>>()?;
     run(name, given, out, tables, backward)
 }
 
@@ -213,7 +219,7 @@ fn nearest(given: &Tensor, scales: &[Option<f64>], out: &Tensor, exact: bool, ba
         .iter()
         .zip(scales)
         .map(|(&(size, outputs), &scale)| Taps::nearest(size, outputs, scale, exact))
-        .collect();
+        .collect::<Result<_>>()?;
     if backward {
         return run("upsample_nearest_backward", given, out, tables, true);
     }
@@ -266,7 +272,7 @@ fn interpolate(
         .iter()
         .zip(scales)
         .map(|(&(size, outputs), &scale)| table(size, outputs, align_corners, scale, how))
-        .collect();
+        .collect::<Result<_>>()?;
     run(name, given, out, tables, backward)
 }
 

@@ -165,7 +165,7 @@ pub(super) fn map_planes(
     // One dimension too many costs nothing: rows, planes and volumes are all volumes.
     let mut tables = tables;
     while tables.len() < 3 {
-        tables.insert(0, Taps::identity(1));
+        tables.insert(0, Taps::identity());
     }
     dispatch!(dtype, name, FLOATING_AND_HALF + Long, |T| {
         apply::<T>(
@@ -285,8 +285,7 @@ pub(super) fn select_planes(name: &'static str, input: &Tensor, out: &Tensor, ta
     let source = dense(input)?;
     let target = if out.is_contiguous() { out.clone() } else { iter::empty(out.sizes()?, &out.options())? };
     let outer = from[..from.len() - spatial].iter().product::<i64>() as usize;
-    let single = |size| Taps::identity(size);
-    let ones = [single(1), single(1)];
+    let ones = [Taps::identity(), Taps::identity()];
     let three: Vec<&Taps> = ones.iter().take(3 - spatial).chain(tables).collect();
     let (in_sizes, out_sizes) =
         ([three[1].input, three[2].input], [three[0].outputs(), three[1].outputs(), three[2].outputs()]);

@@ -3,7 +3,7 @@
 //! Padding, averages over windows and interpolation are linear and treat each dimension of an image by itself. Each is
 //! a table per dimension; [`super::separable`] applies the tables, and a backward pass is the same with transposed ones.
 
-use c10::Result;
+use c10::{try_collect, try_filled, try_reserve, try_with_capacity, Result};
 
 /// A table for one dimension.
 pub(super) struct Taps {
@@ -29,14 +29,9 @@ impl Taps {
         &self.taps[self.starts[output]..self.starts[output + 1]]
     }
 
-    /// A dimension that stays as it is.
-    pub(super) fn identity(size: usize) -> Taps {
-        Taps {
-            input: size,
-            starts: (0..=size).collect(),
-            taps: (0..size).map(|i| (i, 1.0)).collect(),
-            divisors: None,
-        }
+    /// A dimension of one element that stays as it is.
+    pub(super) fn identity() -> Taps {
+        Taps { input: 1, starts: vec![0, 1], taps: vec![(0, 1.0)], divisors: None }
     }
 
     /// A table from the taps of each output.
@@ -44,38 +39,48 @@ impl Taps {
         input: usize,
         outputs: usize,
         mut of: impl FnMut(usize) -> I,
-    ) -> Taps {
-        let mut table = Taps { input, starts: vec![0], taps: Vec::new(), divisors: None };
+    ) -> Result<Taps> {
+        let mut starts = try_with_capacity(outputs + 1)?;
+        let mut taps = try_with_capacity(outputs)?;
+        starts.push(0);
         for output in 0..outputs {
-            table.taps.extend(of(output));
-            table.starts.push(table.taps.len());
+            let of_output = of(output).into_iter();
+            let needed = of_output.size_hint().0;
+            let length = taps.len();
+            if taps.capacity() - length < needed {
+                try_reserve(&mut taps, needed.max(length))?;
+            }
+            taps.extend(of_output);
+            starts.push(taps.len());
         }
-        table
+        Ok(Taps { input, starts, taps, divisors: None })
     }
 
     /// The same weights, read the other way: output and input change places. Divisors stay with what they divided, which
     /// is now the input.
-    pub(super) fn transposed(&self) -> Taps {
-        let mut starts = vec![0usize; self.input + 1];
+    pub(super) fn transposed(&self) -> Result<Taps> {
+        let mut starts = try_filled(0usize, self.input + 1)?;
         for &(place, _) in &self.taps {
             starts[place + 1] += 1;
         }
         for i in 0..self.input {
             starts[i + 1] += starts[i];
         }
-        let mut next = starts.clone();
-        let mut taps = vec![(0, 0.0); self.taps.len()];
+        let mut next = try_collect(starts.iter().copied())?;
+        let mut taps = try_filled((0, 0.0), self.taps.len())?;
         for output in 0..self.outputs() {
             for &(place, weight) in self.of(output) {
                 taps[next[place]] = (output, weight);
                 next[place] += 1;
             }
         }
-        Taps { input: self.outputs(), starts, taps, divisors: self.divisors.clone() }
+        let divisors =
+            self.divisors.as_ref().map(|divisors| try_collect(divisors.iter().copied())).transpose()?;
+        Ok(Taps { input: self.outputs(), starts, taps, divisors })
     }
 
     /// Mirrored at the edges, which are not repeated.
-    pub(super) fn reflected(size: usize, before: i64, outputs: usize) -> Taps {
+    pub(super) fn reflected(size: usize, before: i64, outputs: usize) -> Result<Taps> {
         let last = size as i64 - 1;
         Taps::new(size, outputs, |o| {
             let mut at = (o as i64 - before).abs();
@@ -87,7 +92,7 @@ impl Taps {
     }
 
     /// Continued with the edges' values.
-    pub(super) fn replicated(size: usize, before: i64, outputs: usize) -> Taps {
+    pub(super) fn replicated(size: usize, before: i64, outputs: usize) -> Result<Taps> {
         let last = size as i64 - 1;
         Taps::new(size, outputs, |o| Some(((o as i64 - before).clamp(0, last.max(0)) as usize, 1.0)))
     }
@@ -98,8 +103,8 @@ impl Taps {
         outputs: usize,
         [kernel, stride, padding]: [i64; 3],
         count_padding: bool,
-    ) -> Taps {
-        let mut divisors = Vec::with_capacity(outputs);
+    ) -> Result<Taps> {
+        let mut divisors = try_with_capacity(outputs)?;
         let size_ = size as i64;
         let mut table = Taps::new(size, outputs, |o| {
             let start = o as i64 * stride - padding;
@@ -108,25 +113,25 @@ impl Taps {
             let count = if count_padding { padded_end - start } else { end - first };
             divisors.push(count as f64);
             (first..end.max(first)).map(|i| (i as usize, 1.0))
-        });
+        })?;
         table.divisors = Some(divisors);
-        table
+        Ok(table)
     }
 
     /// Averages over windows that share the line out evenly.
-    pub(super) fn shares(size: usize, outputs: usize) -> Taps {
-        let mut divisors = Vec::with_capacity(outputs);
+    pub(super) fn shares(size: usize, outputs: usize) -> Result<Taps> {
+        let mut divisors = try_with_capacity(outputs)?;
         let mut table = Taps::new(size, outputs, |o| {
             let (start, end) = share(o, outputs, size);
             divisors.push((end - start) as f64);
             (start..end).map(|i| (i, 1.0))
-        });
+        })?;
         table.divisors = Some(divisors);
-        table
+        Ok(table)
     }
 
     /// The nearest element; `exact` measures from the centres.
-    pub(super) fn nearest(size: usize, outputs: usize, scale: Option<f64>, exact: bool) -> Taps {
+    pub(super) fn nearest(size: usize, outputs: usize, scale: Option<f64>, exact: bool) -> Result<Taps> {
         // Of every dtype in float32, as PyTorch's.
         let step = match scale {
             Some(scale) if scale > 0.0 => (1.0 / scale) as f32,
@@ -214,7 +219,7 @@ impl Taps {
         align_corners: bool,
         scale: Option<f64>,
         how: Interpolation,
-    ) -> Taps {
+    ) -> Result<Taps> {
         let step = P::step(size, outputs, align_corners, scale);
         let last = size as i64 - 1;
         Taps::new(size, outputs, |o| {
@@ -253,7 +258,7 @@ impl Taps {
         align_corners: bool,
         scale: Option<f64>,
         how: Interpolation,
-    ) -> Taps {
+    ) -> Result<Taps> {
         let step = P::step(size, outputs, align_corners, scale).value();
         let reach = if how == Interpolation::Linear { 1.0 } else { 2.0 };
         let (support, inverse) = if step >= 1.0 { (reach * step, 1.0 / step) } else { (reach, 1.0) };

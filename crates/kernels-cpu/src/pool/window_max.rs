@@ -2,7 +2,7 @@
 //!
 //! A window's maximum is the first one in row-major order, except that NaN beats everything and the last NaN counts.
 
-use c10::{check, try_filled, Element, Result, Tensor};
+use c10::{check, try_collect, try_filled, Element, Result, Tensor};
 use iter::parallel::{parallel_for_result, GRAIN_SIZE};
 
 use super::element::{Compared, Planes, Pooled};
@@ -30,7 +30,11 @@ struct Axis {
 }
 
 impl Axis {
-    fn sliding(input: usize, outputs: usize, [kernel, stride, padding, dilation]: [usize; 4]) -> Axis {
+    fn sliding(
+        input: usize,
+        outputs: usize,
+        [kernel, stride, padding, dilation]: [usize; 4],
+    ) -> Result<Axis> {
         let windows = (0..outputs).map(|o| {
             let start = (o * stride) as i64 - padding as i64;
             let skipped = if start < 0 { (-start as usize).div_ceil(dilation) } else { 0 };
@@ -38,15 +42,15 @@ impl Axis {
             let room = input.saturating_sub(first).div_ceil(dilation);
             (first, room.min(kernel.saturating_sub(skipped)))
         });
-        Axis { input, windows: windows.collect(), dilation }
+        Ok(Axis { input, windows: try_collect(windows)?, dilation })
     }
 
-    fn shares(input: usize, outputs: usize) -> Axis {
+    fn shares(input: usize, outputs: usize) -> Result<Axis> {
         let windows = (0..outputs).map(|o| {
             let (start, end) = share(o, outputs, input);
             (start, end - start)
         });
-        Axis { input, windows: windows.collect(), dilation: 1 }
+        Ok(Axis { input, windows: try_collect(windows)?, dilation: 1 })
     }
 
     fn whole() -> Axis {
@@ -89,7 +93,7 @@ fn max_pool3d_kernel(
             entry(dilation, d).unwrap_or(1),
         ];
         check!(window[3] > 0, "max_pool3d: expected a dilation greater than zero, got {dilation:?}");
-        axes.push(Axis::sliding(sizes[d], outputs[d], window));
+        axes.push(Axis::sliding(sizes[d], outputs[d], window)?);
     }
     run("max_pool3d", input, outs, axes)
 }
@@ -99,7 +103,11 @@ fn adaptive(name: &'static str, input: &Tensor, outs: &[Tensor], spatial: usize)
         return Ok(());
     }
     let (sizes, outputs) = (last(input, spatial)?, last(&outs[0], spatial)?);
-    let axes = sizes.iter().zip(&outputs).map(|(&size, &outputs)| Axis::shares(size, outputs)).collect();
+    let axes = sizes
+        .iter()
+        .zip(&outputs)
+        .map(|(&size, &outputs)| Axis::shares(size, outputs))
+        .collect::<Result<_>>()?;
     run(name, input, outs, axes)
 }
 
