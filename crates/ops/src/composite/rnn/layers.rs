@@ -31,7 +31,7 @@ impl Sequence {
         let (rows, batch) = (data.sym_size(0)?, hx.sym_size(1)?);
         check!(
             total.is_some_and(|total| rows.maybe_as_int() == Some(total)),
-            "RNN: batch_sizes say that there are {total:?} elements, but the data has {rows}"
+            "RNN: expected batch_sizes whose sum is the number of rows of the data, {rows}, got {sizes:?}"
         );
         check!(
             batch.maybe_as_int() == Some(sizes[0]),
